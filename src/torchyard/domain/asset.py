@@ -1,0 +1,22 @@
+"""Data sources: storage that workloads mount. A claim (pvc) is the first of them."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from torchyard.domain.spec import ClaimInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A persistent volume claim of a project. Specs name it by `claim_name`; `path` is where it is mounted by default."""
+
+    id: str
+    name: str
+    claim_name: str
+    project: str
+    path: str
+    info: ClaimInfo
+    created_at: datetime
+    created_by: str
+    description: str = ""
+    read_only: bool = False

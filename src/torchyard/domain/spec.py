@@ -1,0 +1,430 @@
+"""What the user asked for: the fields of the Run:ai v1 spec, plus the few that it has no word for (`torchyard`).
+
+Knows names and shapes only; whether a spec may run is the business of policy.
+Source of the fields: Run:ai control plane API 2.24.
+"""
+
+import enum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic.alias_generators import to_camel
+
+from torchyard.domain.quantities import parse_duration, parse_size
+
+NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
+"""Names become Kubernetes object names: lower case letters, digits and dashes, at most 63 of them."""
+
+Name = Annotated[str, Field(pattern=NAME, max_length=63)]
+
+
+class Model(BaseModel):
+    """Frozen, camelCase outside, snake_case inside, unknown fields refused."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        hide_input_in_errors=True,
+    )
+
+
+def _size(value: str | None) -> str | None:
+    if value is not None:
+        parse_size(value)
+    return value
+
+
+class Kind(enum.StrEnum):
+    """What a workload is: one replica, several, or one interactive replica with an end."""
+
+    TRAINING = "training"
+    DISTRIBUTED = "distributed"
+    WORKSPACE = "workspace"
+
+
+class KeyRef(Model):
+    """A key of a secret, config map or user credential."""
+
+    name: str
+    key: str | None = None
+
+
+class FieldRef(Model):
+    """A field of the pod, such as `metadata.name`."""
+
+    path: str
+
+
+class EnvironmentVariable(Model):
+    """One variable: a name and one of value, secret, configMap, podFieldRef, userCredential."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$", max_length=255)]
+    value: str | None = None
+    secret: KeyRef | None = None
+    config_map: KeyRef | None = None
+    pod_field_ref: FieldRef | None = None
+    user_credential: KeyRef | None = None
+    exclude: bool | None = None
+    description: str | None = None
+
+
+class ExtendedResource(Model):
+    """A resource by its Kubernetes name."""
+
+    resource: str
+    quantity: str | None = None
+    exclude: bool | None = None
+
+
+class Compute(Model):
+    """Devices, cores and memory of each replica. Sizes are Kubernetes quantities."""
+
+    gpu_devices_request: Annotated[int, Field(ge=0)] | None = None
+    gpu_request_type: Literal["portion", "memory", "count"] | None = None
+    gpu_portion_request: Annotated[float, Field(ge=0)] | None = None
+    gpu_portion_limit: Annotated[float, Field(ge=0)] | None = None
+    gpu_memory_request: str | None = None
+    gpu_memory_limit: str | None = None
+    cpu_core_request: Annotated[float, Field(ge=0)] | None = None
+    cpu_core_limit: Annotated[float, Field(ge=0)] | None = None
+    cpu_memory_request: str | None = None
+    cpu_memory_limit: str | None = None
+    large_shm_request: bool | None = None
+    extended_resources: tuple[ExtendedResource, ...] | None = None
+
+    _sizes = field_validator("gpu_memory_request", "gpu_memory_limit", "cpu_memory_request", "cpu_memory_limit")(_size)
+
+
+class AccessModes(Model):
+    """Who may mount a claim at once."""
+
+    read_write_once: bool | None = None
+    read_only_many: bool | None = None
+    read_write_many: bool | None = None
+
+
+class AttributeValue(Model):
+    """A key and a value."""
+
+    key: str
+    value: str | None = None
+
+
+class ClaimInfo(Model):
+    """What a new claim is made of."""
+
+    size: str | None = None
+    storage_class: str | None = None
+    access_modes: AccessModes | None = None
+    volume_mode: Literal["Filesystem", "Block"] | None = None
+    added_attr_values: tuple[AttributeValue, ...] | None = None
+
+    _sizes = field_validator("size")(_size)
+
+
+class Pvc(Model):
+    """A claim and where it is mounted."""
+
+    path: Annotated[str, Field(pattern=r"^/", max_length=1024)]
+    name: str | None = None
+    existing_pvc: bool = False
+    claim_name: Name | None = None
+    read_only: bool = False
+    ephemeral: bool = False
+    claim_info: ClaimInfo | None = None
+    data_sharing: bool | None = None
+    exclude: bool | None = None
+
+
+class Nfs(Model):
+    """A folder of an NFS server."""
+
+    name: str | None = None
+    server: str
+    path: str
+    mount_path: str
+    read_only: bool = True
+
+
+class GitSecret(Model):
+    """How git proves who it is."""
+
+    name: str
+    authentication_method: Literal["password", "ssh-key"] | None = None
+
+
+class Git(Model):
+    """A repository checked out into the replica."""
+
+    name: str | None = None
+    repository: str
+    branch: str | None = None
+    revision: str | None = None
+    path: str
+    secret_ref: GitSecret | None = None
+
+
+class S3(Model):
+    """A bucket."""
+
+    name: str | None = None
+    bucket: str
+    path: str
+    url: str | None = None
+    access_key_secret: str | None = None
+
+
+class HostPath(Model):
+    """A folder of the node."""
+
+    name: str | None = None
+    path: str
+    mount_path: str
+    read_only: bool = True
+    mount_propagation: Literal["None", "HostToContainer"] | None = None
+
+
+class ConfigMapVolume(Model):
+    """A config map as files."""
+
+    name: str | None = None
+    config_map: str
+    mount_path: str
+    sub_path: str | None = None
+    default_mode: str | None = None
+
+
+class SecretVolume(Model):
+    """A secret as files."""
+
+    name: str | None = None
+    secret: str
+    mount_path: str
+    default_mode: str | None = None
+
+
+class DataVolume(Model):
+    """A data volume by its id."""
+
+    id: str
+    mount_path: str
+
+
+class EmptyDirVolume(Model):
+    """Scratch space that lives as long as the replica; medium Memory at /dev/shm is shared memory."""
+
+    name: str | None = None
+    path: Annotated[str, Field(pattern=r"^/")]
+    medium: Literal["", "Memory", "Disk"] | None = None
+    size_limit: str | None = None
+
+    _sizes = field_validator("size_limit")(_size)
+
+
+class Storage(Model):
+    """Everything a replica mounts."""
+
+    pvc: tuple[Pvc, ...] = ()
+    nfs: tuple[Nfs, ...] = ()
+    git: tuple[Git, ...] = ()
+    s3: tuple[S3, ...] = ()
+    host_path: tuple[HostPath, ...] = ()
+    config_map_volume: tuple[ConfigMapVolume, ...] = ()
+    secret_volume: tuple[SecretVolume, ...] = ()
+    data_volume: tuple[DataVolume, ...] = ()
+    empty_dir_volume: tuple[EmptyDirVolume, ...] = ()
+
+
+class PullSecret(Model):
+    """A secret that lets the image be pulled."""
+
+    name: str
+    user_credential: bool | None = None
+    exclude: bool | None = None
+
+
+class Toleration(Model):
+    """As in Kubernetes."""
+
+    name: str | None = None
+    operator: Literal["Equal", "Exists"] | None = None
+    key: str | None = None
+    value: str | None = None
+    effect: Literal["NoSchedule", "NoExecute", "PreferNoSchedule", "Any"] | None = None
+    seconds: int | None = None
+
+
+class Label(Model):
+    """A label or annotation."""
+
+    name: Annotated[str, Field(max_length=316)]
+    value: str | None = None
+    exclude: bool | None = None
+
+
+class Port(Model):
+    """A port of the replica."""
+
+    container: Annotated[int, Field(ge=1, le=65535)]
+    service_type: Literal["LoadBalancer", "NodePort", "ClusterIP"] | None = None
+    external: int | None = None
+    tool_type: str | None = None
+    tool_name: str | None = None
+    name: str | None = None
+
+
+class Security(Model):
+    """Who the processes are and what they may do."""
+
+    uid_gid_source: Literal["fromTheImage", "fromIdpToken", "custom"] | None = None
+    run_as_uid: int | None = None
+    run_as_gid: int | None = None
+    supplemental_groups: str | None = None
+    run_as_non_root: bool | None = None
+    read_only_root_filesystem: bool | None = None
+    allow_privilege_escalation: bool | None = None
+    capabilities: tuple[str, ...] | None = None
+    host_ipc: bool | None = None
+    host_network: bool | None = None
+    seccomp_profile_type: Literal["RuntimeDefault", "Unconfined", "Localhost"] | None = None
+
+
+class ReplicaSpec(Model):
+    """The fields that a master's own spec may have: all but those of the group."""
+
+    command: Annotated[str, Field(min_length=1)] | None = None
+    args: Annotated[str, Field(min_length=1)] | None = None
+    image: Annotated[str, Field(min_length=1)] | None = None
+    image_pull_policy: Literal["Always", "Never", "IfNotPresent"] | None = None
+    image_pull_secrets: tuple[PullSecret, ...] | None = None
+    working_dir: str | None = None
+    create_home_dir: bool | None = None
+    tty: bool | None = None
+    stdin: bool | None = None
+    environment_variables: tuple[EnvironmentVariable, ...] = ()
+    compute: Compute = Compute()
+    storage: Storage = Storage()
+    security: Security | None = None
+    node_pools: tuple[str, ...] | None = None
+    node_type: str | None = None
+    node_affinity_required: dict[str, Any] | None = None
+    pod_affinity: dict[str, Any] | None = None
+    tolerations: tuple[Toleration, ...] | None = None
+    priority_class: Literal["very-low", "low", "medium-low", "medium", "medium-high", "high", "very-high"] | None = None
+    preemptibility: Literal["preemptible", "non-preemptible"] | None = None
+    backoff_limit: Annotated[int, Field(ge=0, le=100)] = 6
+    restart_policy: Literal["Always", "Never", "OnFailure"] | None = None
+    auto_deletion_time_after_completion_seconds: Annotated[int, Field(ge=0)] | None = None
+    terminate_after_preemption: bool | None = None
+    termination_grace_period_seconds: Annotated[int, Field(ge=0)] | None = None
+    ports: tuple[Port, ...] | None = None
+    exposed_urls: tuple[dict[str, Any], ...] | None = None
+    related_urls: tuple[dict[str, Any], ...] | None = None
+    probes: dict[str, Any] | None = None
+    labels: tuple[Label, ...] | None = None
+    annotations: tuple[Label, ...] | None = None
+    category: str | None = None
+
+
+class Spec(ReplicaSpec):
+    """The spec of a workload, with the fields of the group."""
+
+    distributed_framework: Literal["MPI", "PyTorch", "TF", "XGBoost", "JAX", "Ray"] | None = None
+    num_workers: Annotated[int, Field(ge=0, le=10000)] | None = None
+    min_replicas: Annotated[int, Field(ge=1)] | None = None
+    max_replicas: Annotated[int, Field(ge=1)] | None = None
+    clean_pod_policy: Literal["None", "All", "Running"] | None = None
+    slots_per_worker: int | None = None
+    ssh_auth_mount_path: str | None = None
+    mpi_launcher_creation_policy: Literal["AtStartup", "WaitForWorkersReady"] | None = None
+    parallelism: int | None = None
+    completions: int | None = None
+
+
+class Isolation(enum.StrEnum):
+    """How far a local replica is kept from the machine."""
+
+    PROCESS = "process"
+    SANDBOX = "sandbox"
+    CONTAINER = "container"
+
+
+class ProgressSpec(Model):
+    """How to read progress from the log when the guess is wrong: groups `step`, `total`, `loss` of a pattern."""
+
+    total: Annotated[int, Field(ge=1)] | None = None
+    pattern: Annotated[str, Field(max_length=1000)] | None = None
+
+
+class Notify(Model):
+    """What to run or call when the workload ends, fails or starts waiting."""
+
+    command: str | None = None
+    webhook: Annotated[str, Field(pattern=r"^https?://")] | None = None
+
+
+class Extras(Model):
+    """What Run:ai's spec has no word for."""
+
+    code: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")] | None = None
+    """Content hash of an uploaded folder; in spec files the path of the folder, which the CLI uploads."""
+    isolation: Isolation | None = None
+    pending_deadline: str = "15m"
+    progress: ProgressSpec | None = None
+    resume_from: str | None = None
+    """`WORKLOAD[:FILE]`: mount that workload's claim and set TORCHYARD_RESUME_FROM."""
+    trust_exit_code: bool = False
+    max_time: str | None = None
+    notify: Notify | None = None
+    no_master: bool = False
+
+    @field_validator("pending_deadline", "max_time")
+    @classmethod
+    def _durations(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_duration(value)
+        return value
+
+
+class Submission(Model):
+    """A workload as submitted: a kind, a name, where it goes and its spec. Project and cluster are names."""
+
+    kind: Kind
+    name: Name | None = None
+    project: str = "default"
+    cluster: str = "local"
+    spec: Spec
+    master_spec: ReplicaSpec | None = None
+    torchyard: Extras = Extras()
+
+    @property
+    def has_master(self) -> bool:
+        """Distributed workloads have a master unless they ask for workers only."""
+        return self.kind is Kind.DISTRIBUTED and not self.torchyard.no_master
+
+    @property
+    def replicas(self) -> tuple[str, ...]:
+        """Names of the replicas, in rank order: `master-0`, `worker-0`, ..."""
+        match self.kind:
+            case Kind.DISTRIBUTED:
+                workers = self.spec.num_workers if self.spec.num_workers is not None else 1
+                return ("master-0",) * self.has_master + tuple(f"worker-{i}" for i in range(workers))
+            case Kind.TRAINING | Kind.WORKSPACE:
+                return ("worker-0",)
+
+    def replica_spec(self, replica: str) -> ReplicaSpec:
+        """The spec of one replica: the master's own where there is one."""
+        if replica.startswith("master-") and self.master_spec is not None:
+            return self.master_spec
+        return self.spec
+
+    def devices_of(self, replica: str) -> int:
+        """Devices that one replica asks for."""
+        return self.replica_spec(replica).compute.gpu_devices_request or 0
+
+    @property
+    def devices(self) -> int:
+        """Devices that all replicas ask for together."""
+        return sum(self.devices_of(replica) for replica in self.replicas)
