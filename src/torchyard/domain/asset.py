@@ -8,7 +8,7 @@ from torchyard.domain.spec import ClaimInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A persistent volume claim of a project. Specs name it by `claim_name`; `path` is where it is mounted by default."""
+    """A persistent volume claim of a project. Specs name it by `claim_name`; `path` is its usual mount point."""
 
     id: str
     name: str

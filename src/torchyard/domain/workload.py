@@ -167,3 +167,11 @@ class Workload:
     def active(self) -> bool:
         """An attempt of it is under way."""
         return self.attempt is not None and not self.attempt.over
+
+    @property
+    def settled(self) -> bool:
+        """Nothing is left to do for it, unless a user asks."""
+        if self.deleted_at is not None:
+            return True
+        asleep = self.phase.terminal and self.desired is not Desired.DELETED
+        return asleep and not self.active and not self.notices

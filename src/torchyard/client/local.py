@@ -1,0 +1,182 @@
+"""The server of this machine: found by the files it leaves in the data folder, started when there is none.
+
+Knows processes and files; nothing of what the server does.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torchyard.client.config import Config, load_config
+from torchyard.client.http import Address, Server
+from torchyard.domain.errors import Invalid, TorchyardError, Unauthorized, Unavailable
+from torchyard.settings import BadSetting, Settings
+
+START_SECONDS = 10.0
+_LOOK_EVERY = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that lives: what its server.json says."""
+
+    url: str
+    pid: int
+
+
+def connect(env: Mapping[str, str] = os.environ, config: Config | None = None, *, start: bool = True) -> Server:
+    """A connection to the configured server, or to this machine's, which is started when it is not there."""
+    known = config or load_config(env)
+    if known.url:
+        remote = Address(known.url, configured_token(env))
+        return Server(lambda: remote)
+    data = settings_of(env).data
+    if running(data) is None and start:
+        start_server(env)
+    return Server(lambda: _local_address(env, data))
+
+
+def configured_token(env: Mapping[str, str]) -> str:
+    """The token for a server given by its address: TORCHYARD_TOKEN, else the token file of the data folder."""
+    token = env.get("TORCHYARD_TOKEN", "").strip()
+    return token or read_token(settings_of(env).token_file)
+
+
+def settings_of(env: Mapping[str, str]) -> Settings:
+    """The settings of this environment. Raises Invalid with a sentence."""
+    try:
+        return Settings.from_environment(env)
+    except BadSetting as error:
+        raise Invalid(str(error)) from None
+
+
+def read_token(path: Path) -> str:
+    """The token that lets the OS user in."""
+    try:
+        return path.read_text().strip()
+    except FileNotFoundError:
+        raise Unauthorized(f"there is no token at {path}", "set TORCHYARD_TOKEN, or start the server here") from None
+    except OSError as error:
+        raise Unauthorized(f"{path} cannot be read: {error.strerror}", "the server belongs to another user") from None
+
+
+def running(data: Path) -> Running | None:
+    """The server of a data folder, if it lives.
+
+    The process must belong to the owner of server.json: otherwise the port of a server that died could be taken by
+    somebody who wants our token.
+    """
+    try:
+        owner = (data / "server.json").stat().st_uid
+        told: Any = json.loads((data / "server.json").read_bytes())
+        found = Running(str(told["url"]), int(told["pid"]))
+        lives = Path(f"/proc/{found.pid}").stat().st_uid == owner and not _zombie(found.pid)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found if lives else None
+
+
+def crashed(data: Path) -> bool:
+    """A server.json without its server: it was killed, not stopped."""
+    return (data / "server.json").exists() and running(data) is None
+
+
+def start_server(env: Mapping[str, str]) -> Running:
+    """Start this machine's server and wait until it answers. Two callers at once start one."""
+    data = settings_of(env).data
+    _make_private(data)
+    with _only_one(data / "start.lock"):
+        return running(data) or _spawn(env, data)
+
+
+def _local_address(env: Mapping[str, str], data: Path) -> Address:
+    found = running(data) or (start_server(env) if crashed(data) else None)
+    if found is None:
+        raise Unavailable("the torchyard server is not running", "start it with `torchyard server start`")
+    return Address(found.url, read_token(data / "token"))
+
+
+def _spawn(env: Mapping[str, str], data: Path) -> Running:
+    import subprocess
+
+    log = data / "server.log"
+    with log.open("ab") as out:
+        begin = out.tell()
+        child = subprocess.Popen(
+            [sys.executable, "-m", "torchyard.cli.main", "server", "run"],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            cwd=data,
+            env=dict(env),
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + START_SECONDS
+    while child.poll() is None and time.monotonic() < deadline:
+        found = running(data)
+        if found is not None and found.pid == child.pid and _answers(found, data):
+            # It outlives us on purpose: no warning that nobody waited for it.
+            child.returncode = 0
+            return found
+        time.sleep(_LOOK_EVERY)
+    raise Unavailable(_why_not(child.poll(), log, begin), f"its log is {log}")
+
+
+def _answers(found: Running, data: Path) -> bool:
+    try:
+        server = Server(lambda: Address(found.url, read_token(data / "token")))
+        answer = server.get("/health")
+        server.close()
+    except TorchyardError:
+        return False
+    return isinstance(answer, dict)
+
+
+def _why_not(code: int | None, log: Path, begin: int) -> str:
+    with log.open("rb") as lines:
+        lines.seek(begin)
+        said = [line for line in lines.read()[-8192:].decode("utf-8", "replace").splitlines() if line.strip()]
+    if code is None:
+        return f"the torchyard server did not answer within {START_SECONDS:g} s"
+    return f"the torchyard server did not start: {said[-1] if said else f'exit {code}'}"
+
+
+def _make_private(data: Path) -> None:
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unavailable(f"{data} cannot be made: {error.strerror}", "set TORCHYARD_DATA to a folder of yours") from None
+
+
+@contextlib.contextmanager
+def _only_one(path: Path) -> Iterator[None]:
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be made: {error.strerror}", "set TORCHYARD_DATA to a folder of yours") from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _zombie(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
+    """Look until it is so; False when the time is over."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_LOOK_EVERY)
+    return True

@@ -1,0 +1,1 @@
+"""Hands: the only place that joins store, policy, render, diagnosis and engines."""

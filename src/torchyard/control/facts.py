@@ -1,0 +1,60 @@
+"""Gathers what the policy rules look at: the cluster, the claims and the folder that a submission names."""
+
+import asyncio
+import os
+import tarfile
+from pathlib import Path
+
+from torchyard.control.code import archive
+from torchyard.control.yard import Yard
+from torchyard.domain.errors import Invalid, NotFound
+from torchyard.domain.spec import Submission
+from torchyard.policy.rule import Folder, View
+from torchyard.store import claims, projects, workloads
+from torchyard.store.database import read
+
+
+async def view(yard: Yard, submission: Submission) -> View:
+    """Everything that is known about a submission before it starts."""
+    engine = yard.engine(submission.cluster)
+    nodes = await engine.nodes()
+    devices = [device for node in nodes for device in node.devices]
+    names, resume = await asyncio.to_thread(_stored, yard, submission)
+    return View(
+        submission=submission,
+        capabilities=engine.capabilities,
+        devices=len(devices),
+        device_kind=devices[0].kind if devices else "cpu",
+        claims=names,
+        folder=await asyncio.to_thread(_folder, yard, submission),
+        resume_known=resume,
+    )
+
+
+def _stored(yard: Yard, submission: Submission) -> tuple[tuple[str, ...], bool]:
+    with read(yard.database) as connection:
+        if projects.find(connection, submission.project) is None:
+            known = ", ".join(p.name for p in projects.listing(connection))
+            raise NotFound(f"there is no project {submission.project!r}", f"projects: {known}")
+        names = tuple(c.claim_name for c in claims.listing(connection, submission.project))
+        other = (submission.torchyard.resume_from or "").partition(":")[0]
+        return names, not other or workloads.find(connection, submission.project, other) is not None
+
+
+def _folder(yard: Yard, submission: Submission) -> Folder | None:
+    """What is known of the folder that the command starts in; None when it can be seen in the replica only."""
+    if submission.torchyard.code is not None:
+        path = archive(yard.settings.data, submission.torchyard.code)
+        if not path.exists():
+            raise Invalid(
+                f"the code {submission.torchyard.code[:19]} was not uploaded", "POST it to /api/v1/code first"
+            )
+        with tarfile.open(path) as tar:
+            return Folder(path="the code folder", exists=True, readable=True, files=frozenset(tar.getnames()))
+    folder = submission.spec.working_dir
+    if folder is None or not folder.startswith("/") or submission.spec.image is not None:
+        return None
+    path = Path(folder)
+    exists = path.is_dir()
+    readable = exists and os.access(path, os.R_OK | os.X_OK)
+    return Folder(path=folder, exists=exists, readable=readable, files=None)

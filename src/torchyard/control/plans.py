@@ -1,0 +1,79 @@
+"""From a remembered workload to what the engine is told: the launch plan, and the environment that is kept sealed."""
+
+import asyncio
+import json
+import posixpath
+from pathlib import Path
+
+from torchyard.control.yard import Yard
+from torchyard.domain.errors import Invalid, NotFound
+from torchyard.domain.launch import LaunchPlan
+from torchyard.domain.spec import Submission
+from torchyard.domain.workload import Workload
+from torchyard.engines.engine import Secrets
+from torchyard.render.isolation import pick
+from torchyard.render.launch import ResumeSource
+from torchyard.render.launch import plan as render_plan
+from torchyard.store import sealed, workloads
+from torchyard.store.database import read
+
+DRAFT_ID = "00000000-0000-0000-0000-000000000000"
+
+
+async def plan(yard: Yard, workload: Workload) -> LaunchPlan:
+    """The plan of the workload's present attempt. The same workload gives the same plan."""
+    assert workload.attempt is not None
+    return await draft(yard, workload.submission, workload.id, workload.attempt.number)
+
+
+async def draft(yard: Yard, submission: Submission, workload_id: str = DRAFT_ID, attempt: int = 1) -> LaunchPlan:
+    """The plan that a submission gives. Raises Invalid when it gives none."""
+    engine = yard.engine(submission.cluster)
+    folder = submission.spec.working_dir
+    exists = await asyncio.to_thread(lambda: bool(folder and Path(folder).is_dir()))
+    choice = pick(submission, engine.capabilities, folder_exists=exists)
+    source = await asyncio.to_thread(resume_source, yard, submission)
+    return render_plan(submission, workload_id=workload_id, attempt=attempt, choice=choice, resume=source)
+
+
+def resume_source(yard: Yard, submission: Submission) -> ResumeSource | None:
+    """Where the checkpoint lies that this submission continues from. Raises Invalid when it cannot be found."""
+    if submission.torchyard.resume_from is None:
+        return None
+    name, _, file = submission.torchyard.resume_from.partition(":")
+    with read(yard.database) as connection:
+        other = workloads.find(connection, submission.project, name)
+    if other is None:
+        raise Invalid(
+            f"resumeFrom: there is no workload {name!r} in project {submission.project}", "see `torchyard list`"
+        )
+    mounts = [pvc for pvc in other.submission.spec.storage.pvc if pvc.claim_name]
+    if not mounts:
+        raise Invalid(f"resumeFrom: {name} has no claim to take a checkpoint from", "mount one with --existing-pvc")
+    file = file or "snapshot.pt"
+    chosen = (
+        next((m for m in mounts if posixpath.commonpath([m.path, file]) == m.path), mounts[0])
+        if file[:1] == "/"
+        else mounts[0]
+    )
+    inside = posixpath.relpath(file, chosen.path) if file.startswith("/") else file
+    if inside.startswith(".."):
+        raise Invalid(f"resumeFrom: {file} is on none of the claims of {name}", "give a path inside a mounted claim")
+    assert chosen.claim_name is not None
+    return ResumeSource(claim=chosen.claim_name, path=inside, mount_path=chosen.path)
+
+
+def seal(yard: Yard, workload_id: str, environment: dict[str, str]) -> bytes:
+    """The environment, readable with this server's key only."""
+    return yard.sealer.seal(json.dumps(environment).encode(), context=workload_id)
+
+
+def secrets(yard: Yard, workload: Workload) -> Secrets:
+    """The sealed environment of a workload."""
+    if not workload.sealed:
+        return Secrets()
+    with read(yard.database) as connection:
+        blob = sealed.fetch(connection, workload.id)
+    if blob is None:
+        raise NotFound(f"the sealed environment of {workload.name} is missing")
+    return Secrets(env=json.loads(yard.sealer.open(blob, context=workload.id)))

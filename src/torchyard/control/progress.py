@@ -1,0 +1,89 @@
+"""Reads progress from the logs of what runs, with no help from the script. Holds nothing that cannot be read again."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from torchyard.control.turn import now, turn
+from torchyard.control.yard import Yard
+from torchyard.diagnosis.progress import Reader
+from torchyard.domain.decision import Stepped
+from torchyard.domain.errors import NotFound, TorchyardError
+from torchyard.domain.workload import Attempt, Progress, Workload
+from torchyard.store import workloads
+from torchyard.store.database import write
+
+INTERVAL = 1.0
+LOOK_BACK = 64 * 1024
+"""Bytes that are read again after a restart of the server."""
+
+log = logging.getLogger("torchyard.progress")
+
+
+@dataclass(slots=True)
+class _Follower:
+    attempt: int
+    position: int
+    reader: Reader
+    saved: Progress | None = None
+
+
+async def follow(yard: Yard) -> None:
+    """Until cancelled, once a second: read what the logs have got since."""
+    followers: dict[str, _Follower] = {}
+    while True:
+        await asyncio.sleep(INTERVAL)
+        running = [w for w in yard.board.all() if w.active and w.attempt and w.attempt.running_at]
+        for gone in followers.keys() - {w.id for w in running}:
+            del followers[gone]
+        for workload in running:
+            try:
+                await read_on(yard, workload, followers)
+            except (TorchyardError, OSError):
+                log.exception("progress of %s could not be read", workload.name)
+
+
+async def read_on(yard: Yard, workload: Workload, followers: dict[str, _Follower]) -> None:
+    """Read one workload's log from where it was left."""
+    attempt = workload.attempt
+    if attempt is None or attempt.handle is None:
+        return
+    engine = yard.engine(workload.cluster)
+    replica = workload.submission.replicas[0]
+    size = await engine.log_size(attempt.handle, replica)
+    follower = followers.get(workload.id)
+    if follower is None or follower.attempt != attempt.number:
+        start = max(0, size - LOOK_BACK) if attempt.start_step is not None else 0
+        follower = followers[workload.id] = _Follower(attempt.number, start, _reader(workload))
+    if size <= follower.position:
+        return
+    async for line in engine.logs(attempt.handle, replica, follower.position, follow=False):
+        follower.reader.read(line)
+        follower.position = line.cursor
+    await _keep(yard, workload, attempt, follower)
+
+
+def _reader(workload: Workload) -> Reader:
+    asked = workload.submission.torchyard.progress
+    return Reader(total=asked.total if asked else None, pattern=asked.pattern if asked else None)
+
+
+async def _keep(yard: Yard, workload: Workload, attempt: Attempt, follower: _Follower) -> None:
+    progress = follower.reader.progress(attempt.number, now())
+    if progress is None or progress == follower.saved:
+        return
+    follower.saved = progress
+    await asyncio.to_thread(_save, yard, workload.id, progress)
+    yard.feed.publish(workload.id, "progress")
+    if attempt.start_step is None and follower.reader.first_step is not None:
+        first = Progress(step=follower.reader.first_step, unit=progress.unit, attempt=attempt.number)
+        try:
+            async with turn(yard, workload.id) as mine:
+                await mine.apply(Stepped(attempt=attempt.number, progress=first))
+        except NotFound:
+            return
+
+
+def _save(yard: Yard, workload_id: str, progress: Progress) -> None:
+    with write(yard.database) as connection:
+        workloads.save_progress(connection, workload_id, progress)

@@ -1,0 +1,95 @@
+"""Makes room: forgets workloads that ended long ago, with their logs, attempts and code copies. Never claims."""
+
+import asyncio
+import shutil
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from torchyard.control.turn import now
+from torchyard.control.yard import Actor, Yard
+from torchyard.domain.quantities import show_duration, show_size
+from torchyard.domain.workload import Workload
+from torchyard.store import attempts, audit, workloads
+from torchyard.store.database import read, write
+
+LOW_DISK = 0.05
+"""Part of the disk that should stay free."""
+LOW_DISK_BYTES = 2 * 1024**3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """What was forgotten, or would be."""
+
+    workloads: tuple[str, ...]
+    bytes: int
+    sentence: str
+
+
+async def prune(yard: Yard, older_than: float, dry_run: bool, actor: Actor) -> Pruned:
+    """Forget workloads that ended more than `older_than` seconds ago, and code that nobody uses any more."""
+    old = await asyncio.to_thread(_ended, yard, older_than)
+    freed = 0
+    for workload in old:
+        for attempt in await asyncio.to_thread(_attempts, yard, workload):
+            if attempt.handle is not None:
+                freed += await asyncio.to_thread(_size, Path(attempt.handle.ref))
+                if not dry_run:
+                    await yard.engine(workload.cluster).remove(attempt.handle)
+        if not dry_run:
+            await asyncio.to_thread(_forget, yard, workload, actor)
+            yard.feed.publish(workload.id, "deleted")
+    freed += await asyncio.to_thread(_unused_code, yard, {w.id for w in old}, dry_run)
+    did = "would forget" if dry_run else "forgot"
+    age = show_duration(older_than)
+    sentence = f"{did} {len(old)} workloads that ended more than {age} ago; {show_size(freed)}"
+    return Pruned(workloads=tuple(w.name for w in old), bytes=freed, sentence=sentence)
+
+
+def disk_warning(data: Path) -> str | None:
+    """A sentence when the data folder's disk is nearly full."""
+    usage = shutil.disk_usage(data)
+    if usage.free >= min(LOW_DISK_BYTES, usage.total * LOW_DISK):
+        return None
+    return (
+        f"the disk of {data} is nearly full ({show_size(usage.free)} free): logs and checkpoints may be lost; "
+        "make room, or forget old workloads with `torchyard server prune`"
+    )
+
+
+def _ended(yard: Yard, older_than: float) -> tuple[Workload, ...]:
+    with read(yard.database) as connection:
+        return workloads.ended_before(connection, now() - timedelta(seconds=older_than))
+
+
+def _attempts(yard: Yard, workload: Workload) -> tuple[attempts.Attempt, ...]:
+    with read(yard.database) as connection:
+        return attempts.listing(connection, workload.id)
+
+
+def _size(folder: Path) -> int:
+    if not folder.is_dir():
+        return 0
+    return sum(f.lstat().st_blocks * 512 for f in folder.rglob("*") if not f.is_dir() or f.is_symlink())
+
+
+def _forget(yard: Yard, workload: Workload, actor: Actor) -> None:
+    with write(yard.database) as connection:
+        workloads.remove(connection, workload.id)
+        audit.append(connection, actor.name, "prune", f"workload/{workload.name}", now())
+
+
+def _unused_code(yard: Yard, forgotten: set[str], dry_run: bool) -> int:
+    """Bytes of code archives that no remembered workload names."""
+    with read(yard.database) as connection:
+        used = {code.removeprefix("sha256:") for code in workloads.codes(connection, without=forgotten)}
+    freed = 0
+    hour_ago = (now() - timedelta(hours=1)).timestamp()
+    for path in (yard.settings.data / "code").glob("*.tar.gz"):
+        stat = path.stat()
+        if path.name.removesuffix(".tar.gz") not in used and stat.st_mtime < hour_ago:
+            freed += stat.st_size
+            if not dry_run:
+                path.unlink()
+    return freed

@@ -1,0 +1,70 @@
+"""Asks the queue who may start now, for every cluster, and tells the others why they wait."""
+
+import asyncio
+from collections import defaultdict
+
+from torchyard.control import plans
+from torchyard.control.turn import now, turn
+from torchyard.control.yard import Yard
+from torchyard.domain.decision import Granted, Queued
+from torchyard.domain.errors import NotFound
+from torchyard.domain.observation import Node
+from torchyard.domain.workload import Workload
+from torchyard.policy.queue import Holder, pick
+from torchyard.render.launch import world
+
+
+async def schedule(yard: Yard) -> None:
+    """Grant devices to those whose turn it is; they are rung for."""
+    clusters: dict[str, list[Workload]] = defaultdict(list)
+    for workload in yard.board.all():
+        clusters[workload.cluster].append(workload)
+    for cluster, members in clusters.items():
+        waiting = [w for w in members if w.waiting]
+        if waiting and cluster in yard.engines:
+            await _schedule(yard, cluster, waiting, [w for w in members if w.active])
+
+
+async def _schedule(yard: Yard, cluster: str, waiting: list[Workload], active: list[Workload]) -> None:
+    engine = yard.engine(cluster)
+    needy = any(w.submission.devices for w in waiting)
+    nodes: tuple[Node, ...] = await engine.nodes() if needy else ()
+    keys = {w.attempt.handle.key for w in active if w.attempt and w.attempt.handle}
+    devices = [device for node in nodes for device in node.devices]
+    foreign = [d for d in devices if d.held_by is not None and d.held_by not in keys]
+    holders = tuple(Holder(name=w.name, devices=w.attempt.devices) for w in active if w.attempt and w.attempt.devices)
+    picked = pick(
+        tuple(waiting),
+        total=len(devices),
+        foreign=tuple(d.held_by or "" for d in foreign),
+        holders=holders,
+        now=now(),
+    )
+    for workload in picked.starts:
+        await _grant(yard, workload)
+    for workload_id, sentence in picked.sentences.items():
+        await _tell(yard, workload_id, sentence)
+
+
+async def _grant(yard: Yard, workload: Workload) -> None:
+    try:
+        async with turn(yard, workload.id) as mine:
+            notes = ()
+            if mine.workload.attempts == 0:
+                notes = (await plans.draft(yard, mine.workload.submission, workload.id)).notes
+            await mine.apply(Granted(sentence=world(mine.workload.submission), notes=notes))
+    except NotFound:
+        return
+    yard.bell.ring(workload.id)
+
+
+async def _tell(yard: Yard, workload_id: str, sentence: str) -> None:
+    known = yard.board.get(workload_id)
+    if known is None or (known.phase == "Pending" and known.reason == sentence):
+        return
+    try:
+        async with turn(yard, workload_id) as mine:
+            await mine.apply(Queued(sentence=sentence))
+    except NotFound:
+        return
+    await asyncio.sleep(0)

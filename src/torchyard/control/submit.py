@@ -1,0 +1,175 @@
+"""Takes a submission: check, plan, remember, wake the loop. Nothing is created when anything is wrong."""
+
+import asyncio
+import hashlib
+import json
+import re
+import uuid
+from dataclasses import dataclass
+from datetime import timedelta
+
+from torchyard.control import facts, plans
+from torchyard.control.turn import now
+from torchyard.control.yard import Actor, Yard
+from torchyard.domain.errors import Conflict, Invalid, Problem
+from torchyard.domain.event import Event
+from torchyard.domain.finding import Finding, Severity
+from torchyard.domain.launch import LaunchPlan
+from torchyard.domain.spec import EnvironmentVariable, ReplicaSpec, Submission
+from torchyard.domain.workload import Phase, Workload
+from torchyard.policy.admit import admit
+from torchyard.render.launch import world
+from torchyard.store import audit, events, idempotency, sealed, workloads
+from torchyard.store.database import write
+
+REPLAY_WINDOW = timedelta(seconds=60)
+SEALED = "(sealed)"
+_SECRET = re.compile(r"(TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A submission and what travels with it. `environment` is the caller's own; it is sealed, never shown."""
+
+    submission: Submission
+    environment: dict[str, str]
+    idempotency_key: str | None = None
+    prefix: bool = False
+    """The name is the beginning of a name; a number is added."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted:
+    """The workload as remembered. `replayed`: it was there already, from the same request."""
+
+    workload: Workload
+    findings: tuple[Finding, ...]
+    sentence: str
+    replayed: bool = False
+
+
+async def submit(yard: Yard, request: Request, actor: Actor) -> Submitted:
+    """Accept a workload. Raises Invalid with all problems, Conflict for a taken name."""
+    digest = _digest(request)
+    replay = await asyncio.to_thread(_replay, yard, request, actor, digest)
+    if replay is not None:
+        return _answer(replay, replayed=True)
+    findings, _ = await check(yard, request.submission)
+    clean, secret = seal_variables(request.submission)
+    environment = {**request.environment, **secret}
+    if secret:
+        environment["TORCHYARD_SECRET_NAMES"] = ",".join(sorted(secret))
+    replay_or_new = await asyncio.to_thread(_insert, yard, request, clean, environment, findings, actor, digest)
+    workload = replay_or_new
+    yard.board.put(workload)
+    yard.feed.publish(workload.id, "workload")
+    yard.bell.queue.set()
+    return _answer(workload, replayed=False)
+
+
+async def check(yard: Yard, submission: Submission) -> tuple[tuple[Finding, ...], LaunchPlan]:
+    """The findings and the plan of a submission. Raises Invalid when it may not run."""
+    view = await facts.view(yard, submission)
+    findings = admit(view)
+    errors = [f for f in findings if f.severity is Severity.ERROR]
+    if errors:
+        problems = tuple(Problem(field=f.where, details=f.message, rule=f.rule) for f in errors)
+        fixes = "; ".join(f.fix for f in errors if f.fix)
+        raise Invalid("; ".join(f.message for f in errors), fixes or None, problems)
+    return findings, await plans.draft(yard, submission)
+
+
+def seal_variables(submission: Submission) -> tuple[Submission, dict[str, str]]:
+    """The submission without the values of variables whose names look like secrets, and these values."""
+    secret: dict[str, str] = {}
+
+    def hide(spec: ReplicaSpec) -> tuple[EnvironmentVariable, ...]:
+        shown = []
+        for variable in spec.environment_variables:
+            if variable.value is not None and variable.value != SEALED and _SECRET.search(variable.name):
+                secret[variable.name] = variable.value
+                shown.append(variable.model_copy(update={"value": SEALED}))
+            else:
+                shown.append(variable)
+        return tuple(shown)
+
+    spec = submission.spec.model_copy(update={"environment_variables": hide(submission.spec)})
+    master = submission.master_spec
+    if master is not None:
+        master = master.model_copy(update={"environment_variables": hide(master)})
+    return submission.model_copy(update={"spec": spec, "master_spec": master}), secret
+
+
+def _digest(request: Request) -> str:
+    """Equal for requests that ask for the same thing."""
+    body = request.submission.model_dump(mode="json", by_alias=True)
+    text = json.dumps([body, sorted(request.environment.items()), request.prefix], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _replay(yard: Yard, request: Request, actor: Actor, digest: str) -> Workload | None:
+    """The workload that this very request made before. Raises Conflict for a key that was used for another request."""
+    submission = request.submission
+    with write(yard.database) as connection:
+        if request.idempotency_key is not None:
+            known = idempotency.recall(connection, request.idempotency_key, actor.name, now() - timedelta(days=1))
+            if known is None:
+                return None
+            if known.body_hash != digest:
+                raise Conflict("this idempotency key was used for another request", "send a new key with each request")
+            return workloads.fetch(connection, known.workload_id)
+        if submission.name is None or request.prefix:
+            return None
+        old = workloads.find(connection, submission.project, submission.name)
+        if old is None or old.phase.terminal or old.desired != "Running" or now() - old.created_at > REPLAY_WINDOW:
+            return None
+        known = idempotency.recall(connection, f"body:{old.id}", actor.name, now() - REPLAY_WINDOW)
+        return old if known is not None and known.body_hash == digest else None
+
+
+def _insert(
+    yard: Yard,
+    request: Request,
+    submission: Submission,
+    environment: dict[str, str],
+    findings: tuple[Finding, ...],
+    actor: Actor,
+    digest: str,
+) -> Workload:
+    moment = now()
+    workload_id = str(uuid.uuid4())
+    blob = plans.seal(yard, workload_id, environment) if environment else None
+    with write(yard.database) as connection:
+        name = submission.name
+        if name is None or request.prefix:
+            name = workloads.next_name(connection, submission.project, name or "train")
+        workload = Workload(
+            id=workload_id,
+            name=name,
+            kind=submission.kind,
+            project=submission.project,
+            cluster=submission.cluster,
+            submission=submission.model_copy(update={"name": name}),
+            created_at=moment,
+            created_by=actor.name,
+            phase=Phase.CREATING,
+            phase_at=moment,
+            reason=f"submitted by {actor.name}",
+            findings=findings,
+            sealed=blob is not None,
+        )
+        workloads.insert(connection, workload)
+        if blob is not None:
+            sealed.put(connection, workload_id, blob)
+        first = Event(reason="Phase", message=f"Creating: {workload.reason}", at=moment)
+        events.append(connection, workload_id, (first,))
+        key = request.idempotency_key or f"body:{workload_id}"
+        idempotency.remember(connection, key, actor.name, workload_id, digest, moment)
+        audit.append(connection, actor.name, "submit", f"workload/{name}", moment)
+    return workload
+
+
+def _answer(workload: Workload, replayed: bool) -> Submitted:
+    return Submitted(
+        workload=workload, findings=workload.findings, sentence=world(workload.submission), replayed=replayed
+    )

@@ -1,0 +1,94 @@
+"""What every action of control needs at hand: settings, store, engines, and the means to wake the loop."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
+
+from sqlalchemy import Engine as Database
+
+from torchyard.control.feed import Feed
+from torchyard.domain.errors import NotFound
+from torchyard.domain.workload import Workload
+from torchyard.engines.engine import Engine
+from torchyard.settings import Settings
+from torchyard.store.sealing import Sealer
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who asks for something."""
+
+    name: str
+
+
+class Bell:
+    """Wakes the loop: for one workload, or for the queue."""
+
+    def __init__(self) -> None:
+        self._workloads: dict[str, None] = {}
+        self.rung = asyncio.Event()
+        self.queue = asyncio.Event()
+
+    def ring(self, workload_id: str) -> None:
+        """This workload is to be looked at."""
+        self._workloads[workload_id] = None
+        self.rung.set()
+
+    def take(self) -> tuple[str, ...]:
+        """Workloads that the bell was rung for since the last call."""
+        taken = tuple(self._workloads)
+        self._workloads.clear()
+        self.rung.clear()
+        return taken
+
+
+class Board:
+    """Workloads that are not settled, as this server, the only writer, last saved them."""
+
+    def __init__(self) -> None:
+        self._live: dict[str, Workload] = {}
+
+    def put(self, workload: Workload) -> None:
+        """Remember it while there is something left to do for it."""
+        if workload.settled:
+            self._live.pop(workload.id, None)
+        else:
+            self._live[workload.id] = workload
+
+    def get(self, workload_id: str) -> Workload | None:
+        return self._live.get(workload_id)
+
+    def all(self) -> tuple[Workload, ...]:
+        return tuple(self._live.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Yard:
+    """The hands' tools. One for each server."""
+
+    settings: Settings
+    database: Database
+    engines: Mapping[str, Engine]
+    """By the cluster's name."""
+    sealer: Sealer
+    holder: str
+    """Names this server in leases."""
+    feed: Feed = field(default_factory=Feed)
+    bell: Bell = field(default_factory=Bell)
+    board: Board = field(default_factory=Board)
+    locks: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+
+    def lock(self, workload_id: str) -> asyncio.Lock:
+        """Held by whoever changes this workload."""
+        lock = self.locks.get(workload_id)
+        if lock is None:
+            lock = self.locks[workload_id] = asyncio.Lock()
+        return lock
+
+    def engine(self, cluster: str) -> Engine:
+        """The engine of a cluster. Raises NotFound with the names that there are."""
+        engine = self.engines.get(cluster)
+        if engine is None:
+            raise NotFound(f"there is no cluster {cluster!r}", f"attached clusters: {', '.join(sorted(self.engines))}")
+        return engine

@@ -1,0 +1,1 @@
+"""HTTP: requests in, control asked, Run:ai shapes out. Knows neither pages nor engines."""

@@ -1,0 +1,1 @@
+"""One resource a file. Routers are thin: parse, ask control, shape."""

@@ -1,0 +1,234 @@
+"""Workloads of all kinds: list, count, show, pods, attempts, events, history, progress, and their changes as they happen."""
+
+from collections.abc import AsyncGenerator
+from functools import partial
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Header, Query
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from torchyard.control import read
+from torchyard.control.yard import Yard
+from torchyard.domain.errors import NotFound
+from torchyard.domain.workload import Progress, Workload
+from torchyard.server import shapes
+from torchyard.server.deps import Limit, Offset, YardNow, events, look, now, places_of
+from torchyard.server.query import parse_filters
+from torchyard.server.shapes import Json
+from torchyard.server.stream import EventStream, Sent
+from torchyard.store import attempts as attempt_store
+from torchyard.store import events as event_store
+from torchyard.store import workloads as workload_store
+from torchyard.store.workloads import Filter, WorkloadQuery
+
+router = APIRouter(prefix="/workloads", tags=["workloads"])
+
+FilterBy = Annotated[list[str], Query(alias="filterBy", default_factory=list)]
+SortBy = Annotated[str, Query(alias="sortBy", max_length=64)]
+SortOrder = Annotated[Literal["asc", "desc"], Query(alias="sortOrder")]
+Search = Annotated[str | None, Query(max_length=255)]
+
+PAGE_ROWS = 100
+"""Rows that the stream of all workloads begins with."""
+BREATH = 0.2
+"""Seconds between two looks of one stream at the store."""
+
+
+@router.get("", operation_id="listWorkloads")
+async def listing(
+    yard: YardNow,
+    filter_by: FilterBy,
+    offset: Offset = 0,
+    limit: Limit = 50,
+    sort_by: SortBy = "createdAt",
+    sort_order: SortOrder = "desc",
+    search: Search = None,
+    deleted: bool = False,
+) -> Response:
+    """A page of workloads, the newest first unless asked otherwise."""
+    query = WorkloadQuery(
+        offset=offset,
+        limit=limit,
+        sort_by=sort_by,
+        descending=sort_order == "desc",
+        filters=_filters(filter_by),
+        search=search,
+        deleted=deleted,
+    )
+    found, following, _ = await read.page(yard, query)
+    return JSONResponse({"workloads": await rows(yard, found), "next": following})
+
+
+@router.get("/count", operation_id="countWorkloads")
+async def count(
+    yard: YardNow, filter_by: FilterBy, search: Search = None, deleted: bool = False
+) -> Response:
+    """How many workloads there are."""
+    query = WorkloadQuery(limit=1, filters=_filters(filter_by), search=search, deleted=deleted)
+    _, _, total = await read.page(yard, query)
+    return JSONResponse({"count": total})
+
+
+@router.get("/stream", operation_id="streamWorkloads")
+async def stream_all(yard: YardNow, request: Request) -> EventStream:
+    """The newest workloads, then each one as it changes: `workload` (a row) and `deleted` ({id})."""
+    return events(request, yard, _all(yard))
+
+
+@router.get("/{workload_id}", operation_id="getWorkload")
+async def get(workload_id: str, yard: YardNow) -> Response:
+    """A workload with its spec, findings and attempts."""
+    workload = await read.get(yard, workload_id)
+
+    def ask(connection: Connection) -> Json:
+        return shapes.detail(
+            workload,
+            workload_store.progress(connection, (workload_id,)).get(workload_id),
+            attempt_store.listing(connection, workload_id),
+            places_of(connection),
+            now(),
+        )
+
+    return JSONResponse(await look(yard, ask))
+
+
+@router.get("/{workload_id}/pods", operation_id="getWorkloadPods")
+async def pods(workload_id: str, yard: YardNow) -> Response:
+    """The replicas of the attempt of now, as pods."""
+    workload = await read.get(yard, workload_id)
+    return JSONResponse({"pods": shapes.pods(workload, await look(yard, places_of))})
+
+
+@router.get("/{workload_id}/attempts", operation_id="getWorkloadAttempts")
+async def attempts(workload_id: str, yard: YardNow) -> Response:
+    """Every launch of it with replicas and ranks, the first one first."""
+    await read.get(yard, workload_id)
+    found = await look(yard, partial(_attempts, workload_id=workload_id))
+    return JSONResponse({"attempts": found})
+
+
+@router.get("/{workload_id}/events", operation_id="getWorkloadEvents")
+async def event_listing(
+    workload_id: str,
+    yard: YardNow,
+    offset: Offset = 0,
+    limit: Limit = 50,
+    sort_order: SortOrder = "desc",
+) -> Response:
+    """What happened to it, the newest first unless asked otherwise."""
+    workload = await read.get(yard, workload_id)
+
+    def ask(connection: Connection) -> list[Json]:
+        places = places_of(connection)
+        found = event_store.listing(connection, workload_id, offset, limit + 1, sort_order == "desc")
+        return [shapes.event(event, workload, places) for event in found]
+
+    found = await look(yard, ask)
+    return JSONResponse({"events": found[:limit], "next": _next(found, offset, limit)})
+
+
+@router.get("/{workload_id}/history", operation_id="getWorkloadHistory")
+async def history(workload_id: str, yard: YardNow, offset: Offset = 0, limit: Limit = 50) -> Response:
+    """Events and changes of phase in one list, the newest first."""
+    workload = await read.get(yard, workload_id)
+
+    def ask(connection: Connection) -> list[Json]:
+        places = places_of(connection)
+        found = event_store.listing(connection, workload_id, offset, limit + 1, True)
+        return [shapes.record(event, workload, places) for event in found]
+
+    found = await look(yard, ask)
+    return JSONResponse({"records": found[:limit], "next": _next(found, offset, limit)})
+
+
+@router.get("/{workload_id}/progress", operation_id="getWorkloadProgress")
+async def progress(workload_id: str, yard: YardNow) -> Response:
+    """How far training is, read from its log; null where the log does not say."""
+    await read.get(yard, workload_id)
+    found = await look(yard, lambda connection: workload_store.progress(connection, (workload_id,)))
+    return JSONResponse({"progress": shapes.progress(found.get(workload_id))})
+
+
+@router.get("/{workload_id}/stream", operation_id="streamWorkload")
+async def stream_one(
+    workload_id: str, yard: YardNow, request: Request, last_event_id: LastEventId = None
+) -> EventStream:
+    """It as it changes: `workload` (a row), `event`, `progress`, and `end` when it is over.
+
+    An id counts the events that were sent, so that a reader goes on where it was cut off.
+    """
+    await read.get(yard, workload_id)
+    seen = int(last_event_id) if last_event_id is not None and last_event_id.isdecimal() else 0
+    return events(request, yard, _one(yard, workload_id, seen))
+
+
+async def rows(yard: Yard, found: Iterable[Workload]) -> list[Json]:
+    """Workloads as rows, with their progress."""
+    workloads = tuple(found)
+
+    def ask(connection: Connection) -> list[Json]:
+        known = workload_store.progress(connection, tuple(w.id for w in workloads))
+        places, moment = places_of(connection), now()
+        return [shapes.row(w, known.get(w.id), places, moment) for w in workloads]
+
+    return await look(yard, ask)
+
+
+def _filters(texts: list[str]) -> tuple[Filter, ...]:
+    return tuple(Filter(field, op, value) for field, op, value in parse_filters(texts))
+
+
+def _next(found: list[Json], offset: int, limit: int) -> int | None:
+    return offset + limit if len(found) > limit else None
+
+
+def _attempts(connection: Connection, workload_id: str) -> list[Json]:
+    return [shapes.attempt(a) for a in attempt_store.listing(connection, workload_id)]
+
+
+async def _all(yard: Yard) -> AsyncGenerator[Sent, None]:
+    with yard.feed.subscribe() as changes:
+        newest, _, _ = await read.page(yard, WorkloadQuery(limit=PAGE_ROWS))
+        for shown in reversed(await rows(yard, newest)):
+            yield Sent("workload", shown)
+        while True:
+            touched = await _gather(changes)
+            found = await look(yard, partial(workload_store.fetch_many, ids=tuple(touched)))
+            there = {w.id: w for w in found if w.deleted_at is None}
+            for shown in await rows(yard, there.values()):
+                yield Sent("workload", shown)
+            for gone in touched - there.keys():
+                yield Sent("deleted", {"id": gone})
+            await asyncio.sleep(BREATH)
+
+
+async def _gather(changes: Subscription) -> set[str]:
+    """Ids of what changed: waits for the first change, then takes all that are there."""
+    touched: set[str] = set()
+    change = await changes.next()
+    while change is not None:
+        touched.add(change.workload_id)
+        change = await changes.next(timeout=0)
+    return touched
+
+
+async def _one(yard: Yard, workload_id: str, seen: int) -> AsyncGenerator[Sent, None]:
+    with yard.feed.subscribe(workload_id) as changes:
+        while True:
+            # Workload and events are written together, so the events that explain a phase are there when it is.
+            try:
+                workload = await read.get(yard, workload_id)
+            except NotFound:
+                yield Sent("end", {"phase": "Deleted", "exitCode": 130})
+                return
+            (shown,) = await rows(yard, (workload,))
+            fresh = await _events_after(yard, workload, seen)
+            for event in fresh:
+                seen += 1
+                yield Sent("event", event, str(seen))
+            yield Sent("workload", shown, str(seen))
+            if workload.deleted_at is not None or (workload.phase.terminal and not workload.active):
+                yield Sent("end", {"phase": workload.phase, "exitCode": shapes.exit_code(workload)}, str(seen))
+                return
+            await _gather(changes)

@@ -1,0 +1,64 @@
+"""What stands behind the `?`: filters, sorting, times. As lenient as the clients that exist need it. Pure."""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from torchyard.domain.errors import Invalid
+from torchyard.domain.quantities import parse_duration
+
+_FILTER = re.compile(r"^\s*([A-Za-z0-9]+)\s*(==|!=|<=|>=|=@|!@|=\^|=\$)(.*)$", re.DOTALL)
+MAX_FILTERS = 20
+
+
+def split_list(values: Iterable[str]) -> tuple[str, ...]:
+    """List parameters come joined with commas, repeated, or both."""
+    return tuple(part for value in values for part in value.split(",") if part.strip())
+
+
+def parse_filter(text: str) -> tuple[str, str, str]:
+    """`name==ddp` as (field, operator, value)."""
+    match = _FILTER.match(text)
+    if match is None:
+        raise Invalid(
+            f"filterBy: {text[:80]!r} is no filter",
+            "write FIELD OP VALUE with one of == != <= >= =@ (contains) !@ =^ (starts) =$ (ends): `phase==Running`",
+        )
+    return match[1], match[2], match[3].strip()
+
+
+def parse_filters(values: Iterable[str]) -> tuple[tuple[str, str, str], ...]:
+    """All filters of a query."""
+    filters = tuple(parse_filter(part) for part in split_list(values))
+    if len(filters) > MAX_FILTERS:
+        raise Invalid(f"filterBy: {len(filters)} filters are too many", f"send at most {MAX_FILTERS}")
+    return filters
+
+
+def parse_moment(text: str) -> datetime:
+    """An ISO 8601 time. Without a zone it is UTC; a `+` that a URL turned into a space is put back."""
+    mended = re.sub(r" (\d\d:?\d\d)$", r"+\1", text.strip())
+    try:
+        at = datetime.fromisoformat(mended)
+    except ValueError:
+        raise Invalid(
+            f"{text[:40]!r} is not a time", "write it as 2026-01-31T12:00:00Z or 2026-01-31T12:00:00+02:00"
+        ) from None
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else _utc(at, text)
+
+
+def parse_since(text: str, now: datetime) -> datetime:
+    """Seconds or a duration before now (`300`, `5m`), or a time."""
+    if re.match(r"^\d+(\.\d+)?(ms|s|m|h|d|$)", text.strip()):
+        try:
+            return now - timedelta(seconds=parse_duration(text))
+        except OverflowError:
+            return datetime.min.replace(tzinfo=UTC)
+    return parse_moment(text)
+
+
+def _utc(at: datetime, text: str) -> datetime:
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        raise Invalid(f"{text[:40]!r} is out of range", "write a time of this century") from None
