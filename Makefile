@@ -40,7 +40,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(PIP) install --constraint constraints.txt --group dev
+	$(PIP) install --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
 clean:

@@ -60,7 +60,7 @@ class Server:
         self.address = locate()
         self._kept: http.client.HTTPConnection | None = None
 
-    def get(self, path: str, **query: object) -> Any:
+    def get(self, path: str, /, **query: object) -> Any:
         """The JSON of a resource."""
         return self.send("GET", path, query=query)
 
@@ -69,7 +69,7 @@ class Server:
         headers = {"Idempotency-Key": key} if key else {}
         return self.send("POST", path, body=None if body is None else encode(body), headers=headers, again=bool(key))
 
-    def delete(self, path: str, **query: object) -> Any:
+    def delete(self, path: str, /, **query: object) -> Any:
         """Delete a resource."""
         return self.send("DELETE", path, query=query)
 
@@ -149,7 +149,10 @@ class Server:
 
     def _connection(self) -> http.client.HTTPConnection:
         parts = urllib.parse.urlsplit(self.address.url)
-        kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
+        kinds: dict[str, type[http.client.HTTPConnection]] = {
+            "http": http.client.HTTPConnection,
+            "https": http.client.HTTPSConnection,
+        }
         if parts.scheme not in kinds or not parts.hostname:
             raise Invalid(f"{self.address.url!r} is not a server's address", "write it as http://127.0.0.1:8080")
         return kinds[parts.scheme](parts.hostname, parts.port, timeout=ANSWER_SECONDS)

@@ -37,7 +37,8 @@ def events(
     """All events until `end`, which is the last one.
 
     endless: a stream that closes without `end` is taken up again; otherwise its close is its end.
-    patience: seconds without a server until we give up. away(True) is called once when it goes, away(False) when it is back.
+    patience: seconds without a server until we give up.
+    away: called with True once when it goes, with False when it is back.
     """
     last: str | None = None
     lost: float | None = None
@@ -61,7 +62,9 @@ def events(
                 lost = time.monotonic()
                 away(True)
             elif time.monotonic() - lost > patience:
-                raise error if isinstance(error, Unavailable) else Unavailable(f"the server went away: {error}") from None
+                raise (
+                    error if isinstance(error, Unavailable) else Unavailable(f"the server went away: {error}")
+                ) from None
         time.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)
         _relocate(server)

@@ -19,7 +19,7 @@ MAX_DEPTH = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """A snapshot on a claim or, for a run in place, in a folder. `attempt` wrote it; None: it is older than the workload."""
+    """A snapshot on a claim or in the working folder. `attempt` wrote it; None: it is older than the workload."""
 
     claim: str
     path: str

@@ -1,4 +1,4 @@
-"""Serves logs where they lie: the replicas of an attempt in the order of time, from any position, followed on demand."""
+"""Serves logs where they lie: the replicas of an attempt in the order of time, from any position, followed if asked."""
 
 import asyncio
 import heapq

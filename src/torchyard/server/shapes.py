@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from torchyard.domain.event import Event
 from torchyard.domain.finding import Finding
 from torchyard.domain.observation import RankSeen, ReplicaSeen, ReplicaState
 from torchyard.domain.project import Cluster, Project
@@ -260,6 +261,52 @@ def _pod_phase(r: ReplicaSeen) -> str:
             return "Failed" if r.failed else "Succeeded"
         case ReplicaState.LOST:
             return "Unknown"
+
+
+def event(e: Event, number: int, w: Workload, places: Places) -> Json:
+    """An event; `number` is its place in the store."""
+    return {
+        "id": str(uuid.uuid5(uuid.UUID(w.id), f"event {number}")),
+        "createdAt": moment(e.at),
+        "type": e.type,
+        "reason": e.reason,
+        "message": e.message,
+        "source": "torchyard",
+        "attempt": e.attempt,
+        "replica": e.replica,
+        "clusterId": places.cluster_id(w.cluster),
+        "involvedObject": {
+            "uid": w.id,
+            "kind": "Pod" if e.replica else "Workload",
+            "name": f"{w.name}-{e.replica}" if e.replica else w.name,
+            "namespace": w.project,
+        },
+    }
+
+
+def record(e: Event, number: int, w: Workload, places: Places) -> Json:
+    """An event in the history: changes of phase are records of their own kind."""
+    at = moment(e.at)
+    if e.reason != "Phase":
+        return {
+            "meta": {"creationTimestamp": at, "type": "Event"},
+            "spec": {"event": event(e, number, w, places)},
+        }
+    phase, _, why = e.message.partition(": ")
+    return {
+        "meta": {"creationTimestamp": at, "type": "PhaseUpdate"},
+        "spec": {"phaseUpdate": {"phase": phase, "phaseMessage": why}},
+    }
+
+
+def over(w: Workload) -> bool:
+    """Nothing more happens to it by itself."""
+    return w.deleted_at is not None or (w.phase.terminal and not w.active)
+
+
+def end(w: Workload) -> Json:
+    """The last event of a stream."""
+    return {"phase": w.phase, "exitCode": exit_code(w)}
 
 
 def _running(active: Attempt | None) -> int:

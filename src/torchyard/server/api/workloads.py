@@ -1,17 +1,19 @@
 """Workloads of all kinds: list, count, show, pods, attempts, events, history, progress, and their changes as they happen."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from functools import partial
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Query
+from sqlalchemy import Connection
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from torchyard.control import read
+from torchyard.control.feed import Subscription
 from torchyard.control.yard import Yard
 from torchyard.domain.errors import NotFound
-from torchyard.domain.workload import Progress, Workload
+from torchyard.domain.workload import Workload
 from torchyard.server import shapes
 from torchyard.server.deps import Limit, Offset, YardNow, events, look, now, places_of
 from torchyard.server.query import parse_filters
@@ -29,8 +31,11 @@ SortBy = Annotated[str, Query(alias="sortBy", max_length=64)]
 SortOrder = Annotated[Literal["asc", "desc"], Query(alias="sortOrder")]
 Search = Annotated[str | None, Query(max_length=255)]
 
+LastEventId = Annotated[str | None, Header(max_length=64)]
+
 PAGE_ROWS = 100
 """Rows that the stream of all workloads begins with."""
+MAX_EVENTS = 1000
 BREATH = 0.2
 """Seconds between two looks of one stream at the store."""
 
@@ -198,37 +203,50 @@ async def _all(yard: Yard) -> AsyncGenerator[Sent, None]:
             there = {w.id: w for w in found if w.deleted_at is None}
             for shown in await rows(yard, there.values()):
                 yield Sent("workload", shown)
-            for gone in touched - there.keys():
+            for gone in touched.keys() - there.keys():
                 yield Sent("deleted", {"id": gone})
             await asyncio.sleep(BREATH)
 
 
-async def _gather(changes: Subscription) -> set[str]:
-    """Ids of what changed: waits for the first change, then takes all that are there."""
-    touched: set[str] = set()
+async def _gather(changes: Subscription) -> dict[str, set[str]]:
+    """What changed, by id: waits for the first change, then takes all that are there."""
+    touched: dict[str, set[str]] = {}
     change = await changes.next()
     while change is not None:
-        touched.add(change.workload_id)
+        touched.setdefault(change.workload_id, set()).add(change.kind)
         change = await changes.next(timeout=0)
     return touched
 
 
 async def _one(yard: Yard, workload_id: str, seen: int) -> AsyncGenerator[Sent, None]:
+    kinds = {"workload"}
     with yard.feed.subscribe(workload_id) as changes:
         while True:
-            # Workload and events are written together, so the events that explain a phase are there when it is.
             try:
                 workload = await read.get(yard, workload_id)
             except NotFound:
                 yield Sent("end", {"phase": "Deleted", "exitCode": 130})
                 return
-            (shown,) = await rows(yard, (workload,))
-            fresh = await _events_after(yard, workload, seen)
-            for event in fresh:
-                seen += 1
-                yield Sent("event", event, str(seen))
-            yield Sent("workload", shown, str(seen))
-            if workload.deleted_at is not None or (workload.phase.terminal and not workload.active):
-                yield Sent("end", {"phase": workload.phase, "exitCode": shapes.exit_code(workload)}, str(seen))
+            if kinds == {"progress"}:
+                known = await look(yard, lambda c: workload_store.progress(c, (workload_id,)))
+                yield Sent("progress", shapes.progress(known.get(workload_id)) or {}, str(seen))
+            else:
+                # A phase and its events are written together: the events are read second, so none is late.
+                for event in await _events_after(yard, workload, seen):
+                    seen += 1
+                    yield Sent("event", event, str(seen))
+                (shown,) = await rows(yard, (workload,))
+                yield Sent("workload", shown, str(seen))
+            if shapes.over(workload):
+                yield Sent("end", shapes.end(workload), str(seen))
                 return
-            await _gather(changes)
+            kinds = (await _gather(changes)).get(workload_id, set())
+
+
+async def _events_after(yard: Yard, workload: Workload, seen: int) -> list[Json]:
+    def ask(connection: Connection) -> list[Json]:
+        places = places_of(connection)
+        found = event_store.listing(connection, workload.id, seen, MAX_EVENTS, False)
+        return [shapes.event(event, workload, places) for event in found]
+
+    return await look(yard, ask)

@@ -1,0 +1,73 @@
+"""The log of a workload as a stream of lines; a line's id is the cursor that a reader goes on from."""
+
+from collections.abc import AsyncGenerator
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query
+from starlette.requests import Request
+
+from torchyard.control import logs, read
+from torchyard.control.logs import LogQuery
+from torchyard.control.yard import Yard
+from torchyard.domain.errors import NotFound
+from torchyard.domain.observation import LogLine
+from torchyard.server import shapes
+from torchyard.server.deps import YardNow, events, now
+from torchyard.server.query import parse_since
+from torchyard.server.shapes import Json
+from torchyard.server.stream import EventStream, Sent
+
+router = APIRouter(prefix="/workloads", tags=["logs"])
+
+
+@router.get("/{workload_id}/logs", operation_id="streamWorkloadLogs")
+async def stream(
+    workload_id: str,
+    yard: YardNow,
+    request: Request,
+    attempt: Annotated[int | None, Query(ge=1)] = None,
+    replica: Annotated[str | None, Query(max_length=64)] = None,
+    rank: Annotated[int | None, Query(ge=0)] = None,
+    since: Annotated[str | None, Query(max_length=64)] = None,
+    tail: Annotated[int | None, Query(ge=0, le=1_000_000)] = None,
+    follow: bool = False,
+    last_event_id: Annotated[str | None, Header(max_length=255)] = None,
+) -> EventStream:
+    """Lines of all replicas, or of one replica or rank. `since`: seconds, a duration (`5m`) or a time.
+
+    With `follow` it goes on until the workload is over. Its last event is `end` where the workload is over.
+    """
+    await read.get(yard, workload_id)
+    query = LogQuery(
+        attempt=attempt,
+        replica=replica,
+        rank=rank,
+        since=parse_since(since, now()) if since is not None else None,
+        tail=tail,
+        follow=follow,
+        after=last_event_id,
+    )
+    return events(request, yard, _lines(yard, workload_id, query))
+
+
+async def _lines(yard: Yard, workload_id: str, query: LogQuery) -> AsyncGenerator[Sent, None]:
+    async for cursor, line in logs.lines(yard, workload_id, query):
+        yield Sent("line", _line(line), cursor)
+    try:
+        workload = await read.get(yard, workload_id)
+    except NotFound:
+        yield Sent("end", {"phase": "Deleted", "exitCode": 130})
+        return
+    if shapes.over(workload):
+        yield Sent("end", shapes.end(workload))
+
+
+def _line(line: LogLine) -> Json:
+    return {
+        "attempt": line.attempt,
+        "replica": line.replica,
+        "rank": line.rank,
+        "kind": line.kind,
+        "at": shapes.moment(line.at),
+        "text": line.text,
+    }

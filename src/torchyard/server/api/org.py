@@ -1,0 +1,113 @@
+"""Where work can go and who asks: projects, clusters, nodes, me."""
+
+from fastapi import APIRouter
+from starlette.responses import JSONResponse, Response
+
+from torchyard import __version__
+from torchyard.domain.errors import Unavailable
+from torchyard.domain.observation import Device, Node
+from torchyard.domain.project import Cluster, Project
+from torchyard.server.deps import ActorNow, YardNow, look, missing, places_of
+from torchyard.server.shapes import DEPARTMENT, DEPARTMENT_ID, TENANT_ID, Json, moment
+
+router = APIRouter(tags=["organisation"])
+
+
+@router.get("/org-unit/projects", operation_id="listProjects")
+async def projects(yard: YardNow) -> Response:
+    """All projects."""
+    places = await look(yard, places_of)
+    cluster = next(iter(places.clusters.values()), None)
+    shown = [_project(project, cluster) for project in places.projects.values()]
+    return JSONResponse({"projects": shown, "next": None})
+
+
+@router.get("/org-unit/projects/{project_id}", operation_id="getProject")
+async def project(project_id: str, yard: YardNow) -> Response:
+    """One project."""
+    places = await look(yard, places_of)
+    found = next((p for p in places.projects.values() if p.id == project_id), None)
+    if found is None:
+        raise missing("project", project_id)
+    return JSONResponse(_project(found, next(iter(places.clusters.values()), None)))
+
+
+@router.get("/clusters", operation_id="listClusters")
+async def clusters(yard: YardNow) -> Response:
+    """All attached clusters."""
+    places = await look(yard, places_of)
+    return JSONResponse([_cluster(c, c.name in yard.engines) for c in places.clusters.values()])
+
+
+@router.get("/nodes", operation_id="listNodes")
+async def nodes(yard: YardNow) -> Response:
+    """Machines, their devices, and who holds each."""
+    places = await look(yard, places_of)
+    shown: list[Json] = []
+    for name, engine in yard.engines.items():
+        if name in places.clusters:
+            shown += [_node(node, places.clusters[name]) for node in await engine.nodes()]
+    return JSONResponse({"nodes": shown})
+
+
+@router.get("/me", operation_id="getMe")
+async def me(actor: ActorNow) -> Response:
+    """Who the server takes the caller for."""
+    return JSONResponse({"username": actor.name, "kind": "user", "version": __version__})
+
+
+def _project(p: Project, cluster: Cluster | None) -> Json:
+    return {
+        "id": p.id,
+        "name": p.name,
+        "clusterId": cluster.id if cluster else None,
+        "parentId": DEPARTMENT_ID,
+        "parent": {"id": DEPARTMENT_ID, "name": DEPARTMENT, "type": "department"},
+        "departmentId": DEPARTMENT_ID,
+        "departmentName": DEPARTMENT,
+        "requestedNamespace": p.name,
+        "enforceRunaiScheduler": False,
+        "status": {"namespace": p.name, "phase": "Ready", "phaseMessage": ""},
+        "resources": [],
+        "totalResources": {},
+        "createdAt": moment(p.created_at),
+    }
+
+
+def _cluster(c: Cluster, connected: bool) -> Json:
+    return {
+        "uuid": c.id,
+        "tenantId": TENANT_ID,
+        "name": c.name,
+        "engine": c.engine,
+        "createdAt": moment(c.created_at),
+        "version": __version__,
+        "status": {"state": "Connected" if connected else "Disconnected"},
+    }
+
+
+def _node(n: Node, c: Cluster) -> Json:
+    gpus = [device for device in n.devices if device.kind != "cpu"]
+    return {
+        "id": n.name,
+        "name": n.name,
+        "status": "Ready",
+        "nodePool": "default",
+        "clusterUuid": c.id,
+        "gpuInfo": {"gpuType": gpus[0].kind if gpus else "", "gpuCount": len(gpus)},
+        "cpuCores": n.cpu_cores,
+        "memory": n.memory,
+        "devices": [_device(device) for device in n.devices],
+        "createdAt": moment(c.created_at),
+        "updatedAt": None,
+    }
+
+
+def _device(d: Device) -> Json:
+    return {
+        "index": d.index,
+        "free": d.free,
+        "ours": d.ours,
+        "heldBy": d.held_by,
+        "heldSince": moment(d.held_since),
+    }
