@@ -1,6 +1,5 @@
 """Asks the queue who may start now, for every cluster, and tells the others why they wait."""
 
-import asyncio
 from collections import defaultdict
 
 from torchyard.control import plans
@@ -9,7 +8,7 @@ from torchyard.control.yard import Yard
 from torchyard.domain.decision import Granted, Queued
 from torchyard.domain.errors import NotFound
 from torchyard.domain.observation import Node
-from torchyard.domain.workload import Workload
+from torchyard.domain.workload import Phase, Workload
 from torchyard.policy.queue import Holder, pick
 from torchyard.render.launch import world
 
@@ -42,8 +41,13 @@ async def _schedule(yard: Yard, cluster: str, waiting: list[Workload], active: l
     )
     for workload in picked.starts:
         await _grant(yard, workload)
-    for workload_id, sentence in picked.sentences.items():
-        await _tell(yard, workload_id, sentence)
+    for workload in waiting:
+        sentence = picked.sentences.get(workload.id)
+        if sentence is None:
+            yard.board.why_waiting.pop(workload.id, None)
+        elif yard.board.why_waiting.get(workload.id) != sentence:
+            yard.board.why_waiting[workload.id] = sentence
+            await _tell(yard, workload, sentence)
 
 
 async def _grant(yard: Yard, workload: Workload) -> None:
@@ -58,13 +62,13 @@ async def _grant(yard: Yard, workload: Workload) -> None:
     yard.bell.ring(workload.id)
 
 
-async def _tell(yard: Yard, workload_id: str, sentence: str) -> None:
-    known = yard.board.get(workload_id)
-    if known is None or (known.phase == "Pending" and known.reason == sentence):
+async def _tell(yard: Yard, workload: Workload, sentence: str) -> None:
+    """The first sentence is remembered; later ones are only announced."""
+    if workload.phase is Phase.PENDING:
+        yard.feed.publish(workload.id, "workload")
         return
     try:
-        async with turn(yard, workload_id) as mine:
+        async with turn(yard, workload.id) as mine:
             await mine.apply(Queued(sentence=sentence))
     except NotFound:
         return
-    await asyncio.sleep(0)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 from torchyard.control.yard import Yard
 from torchyard.domain.cause import Cause
@@ -26,7 +27,7 @@ async def get(yard: Yard, workload_id: str) -> Workload:
     workload = yard.board.get(workload_id) or await asyncio.to_thread(fetch)
     if workload is None:
         raise NotFound(f"there is no workload {workload_id}", "see `torchyard list`")
-    return workload
+    return yard.board.of_now(workload)
 
 
 async def page(yard: Yard, query: WorkloadQuery) -> Page:
@@ -36,7 +37,8 @@ async def page(yard: Yard, query: WorkloadQuery) -> Page:
         with read(yard.database) as connection:
             return workloads.page(connection, query)
 
-    return await asyncio.to_thread(fetch)
+    found = await asyncio.to_thread(fetch)
+    return replace(found, rows=tuple(yard.board.of_now(row) for row in found.rows))
 
 
 async def attempts_of(yard: Yard, workload_id: str) -> tuple[Attempt, ...]:

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
 from sqlalchemy import Engine as Database
 
 from torchyard.control.feed import Feed
 from torchyard.domain.errors import NotFound
-from torchyard.domain.workload import Workload
+from torchyard.domain.workload import Phase, Workload
 from torchyard.engines.engine import Engine
 from torchyard.settings import Settings
 from torchyard.store.sealing import Sealer
@@ -48,6 +48,8 @@ class Board:
 
     def __init__(self) -> None:
         self._live: dict[str, Workload] = {}
+        self.why_waiting: dict[str, str] = {}
+        """The queue's sentences of this moment. Not saved: they change for everybody whenever somebody starts."""
 
     def put(self, workload: Workload) -> None:
         """Remember it while there is something left to do for it."""
@@ -58,6 +60,13 @@ class Board:
 
     def get(self, workload_id: str) -> Workload | None:
         return self._live.get(workload_id)
+
+    def of_now(self, workload: Workload) -> Workload:
+        """The workload with the queue's latest sentence as its reason, if it waits."""
+        sentence = self.why_waiting.get(workload.id)
+        if sentence is None or workload.phase is not Phase.PENDING:
+            return workload
+        return replace(workload, reason=sentence)
 
     def all(self) -> tuple[Workload, ...]:
         return tuple(self._live.values())
