@@ -1,0 +1,128 @@
+"""The tables. Documents hold whole values; the columns beside them are for finding and sorting."""
+
+from sqlalchemy import (
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+metadata = MetaData(
+    naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s", "uq": "uq_%(table_name)s_%(column_0_N_name)s"}
+)
+
+MOMENT = String(32)
+"""Moments are ISO 8601 in UTC with microseconds, so that text order is time order on every database."""
+
+projects = Table(
+    "projects",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("name", String(63), nullable=False, unique=True),
+    Column("created_at", MOMENT, nullable=False),
+)
+
+clusters = Table(
+    "clusters",
+    metadata,
+    Column("id", String(36), primary_key=True),
+    Column("name", String(63), nullable=False, unique=True),
+    Column("engine", String(63), nullable=False),
+    Column("created_at", MOMENT, nullable=False),
+)
+
+workloads = Table(
+    "workloads",
+    metadata,
+    Column("id", String(36), primary_key=True),
+    Column("name", String(63), nullable=False),
+    Column("live_name", String(63), nullable=True),
+    Column("project", String(63), nullable=False),
+    Column("kind", String(32), nullable=False),
+    Column("cluster", String(63), nullable=False),
+    Column("framework", String(32), nullable=True),
+    Column("phase", String(32), nullable=False),
+    Column("phase_at", MOMENT, nullable=False),
+    Column("desired", String(32), nullable=False),
+    Column("settled", Integer, nullable=False),
+    Column("created_at", MOMENT, nullable=False),
+    Column("created_by", String(255), nullable=False),
+    Column("completed_at", MOMENT, nullable=True),
+    Column("deleted_at", MOMENT, nullable=True),
+    Column("code", String(71), nullable=True),
+    Column("document", Text, nullable=False),
+    Column("progress", Text, nullable=True),
+    Column("lease_holder", String(255), nullable=True),
+    Column("lease_token", Integer, nullable=False, default=0),
+    Column("lease_until", MOMENT, nullable=True),
+    UniqueConstraint("project", "live_name"),
+)
+Index(None, workloads.c.deleted_at, workloads.c.created_at)
+Index(None, workloads.c.settled)
+Index(None, workloads.c.phase)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("workload_id", ForeignKey("workloads.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("document", Text, nullable=False),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("workload_id", ForeignKey("workloads.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("at", MOMENT, nullable=False),
+    Column("type", String(16), nullable=False),
+    Column("reason", String(63), nullable=False),
+    Column("message", Text, nullable=False),
+    Column("attempt", Integer, nullable=True),
+    Column("replica", String(63), nullable=True),
+)
+
+claims = Table(
+    "claims",
+    metadata,
+    Column("id", String(36), primary_key=True),
+    Column("project", String(63), nullable=False),
+    Column("name", String(63), nullable=False),
+    Column("claim_name", String(63), nullable=False),
+    Column("document", Text, nullable=False),
+    UniqueConstraint("project", "name"),
+    UniqueConstraint("project", "claim_name"),
+)
+
+sealed = Table(
+    "sealed",
+    metadata,
+    Column("workload_id", ForeignKey("workloads.id", ondelete="CASCADE"), primary_key=True),
+    Column("blob", LargeBinary, nullable=False),
+)
+
+idempotency = Table(
+    "idempotency",
+    metadata,
+    Column("key", String(255), primary_key=True),
+    Column("actor", String(255), primary_key=True),
+    Column("workload_id", String(36), nullable=False),
+    Column("body_hash", String(64), nullable=False),
+    Column("at", MOMENT, nullable=False),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("at", MOMENT, nullable=False),
+    Column("actor", String(255), nullable=False),
+    Column("action", String(63), nullable=False),
+    Column("object", String(255), nullable=False),
+)
