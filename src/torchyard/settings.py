@@ -36,9 +36,9 @@ class Settings:
     """Seconds between two signs of life on a quiet stream."""
 
     @property
-    def database_url(self) -> str:
+    def database_file(self) -> Path:
         """Where the store is."""
-        return f"sqlite:///{self.data / 'torchyard.db'}"
+        return self.data / "torchyard.db"
 
     @property
     def token_file(self) -> Path:

@@ -54,8 +54,8 @@ class Session:
             told = json.loads(frame)
             if "exit" in told:
                 return int(told["exit"])
-            if "message" in told:
-                raise failure(int(told.get("code", 503)), frame.encode())
+            if "error" in told:
+                raise Unavailable(str(told["error"]))
         raise Unavailable("the connection ended before the command did", "see `torchyard describe`")
 
     def _frames(self) -> Iterator[str | bytes]:

@@ -107,8 +107,12 @@ class Server:
         try:
             connection.request(method, target(path, query), headers=self._headers(headers or {}))
             response = connection.getresponse()
+            # From here on the response alone keeps the socket: closing it closes all.
+            if connection.sock is not None:
+                connection.sock.close()
             if response.status >= 400:
-                raise failure(response.status, response.read())
+                with response:
+                    raise failure(response.status, response.read())
         except _BROKEN as error:
             connection.close()
             raise self._away(error) from None
@@ -118,6 +122,12 @@ class Server:
         """Ask again where the server is: a new one may have taken over at another port."""
         self.close()
         self.address = self._locate()
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Drop the kept connection."""

@@ -145,7 +145,8 @@ def _why_not(code: int | None, log: Path, begin: int) -> str:
         said = [line for line in lines.read()[-8192:].decode("utf-8", "replace").splitlines() if line.strip()]
     if code is None:
         return f"the torchyard server did not answer within {START_SECONDS:g} s"
-    return f"the torchyard server did not start: {said[-1] if said else f'exit {code}'}"
+    ours = [line.removeprefix("torchyard: ") for line in said if line.startswith("torchyard: ")]
+    return f"the torchyard server did not start: {(ours or said or [f'exit {code}'])[-1]}"
 
 
 def _make_private(data: Path) -> None:

@@ -38,6 +38,12 @@ def health(server: Server) -> Row:
     return answer
 
 
+def page_link(server: Server) -> str:
+    """A link that opens the web page once, within a minute."""
+    answer: Row = server.post("/ui/code")
+    return str(answer["url"])
+
+
 def prune(server: Server, older_than: float | None, dry_run: bool) -> Row:
     """Remove logs, attempts and code copies of workloads that are over; `older_than` in seconds."""
     answer: Row = server.post("/prune", {"olderThan": older_than, "dryRun": dry_run})

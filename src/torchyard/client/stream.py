@@ -1,6 +1,6 @@
 """Server-sent events that survive a lost connection: the last id is sent again, and nothing comes twice.
 
-Knows no meaning of an event but `end`.
+Knows no meaning of an event but `end` and `error`.
 """
 
 import http.client
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from torchyard.client.http import Server
+from torchyard.client.http import Server, failure
 from torchyard.domain.errors import Unavailable
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
@@ -51,6 +51,8 @@ def events(
                     away(False)
                 lost, pause = None, _FIRST_PAUSE
                 for event in read_events(response):
+                    if event.name == "error":
+                        raise failure(int(event.data.get("code", 503)), json.dumps(event.data).encode())
                     last = event.id or last
                     yield event
                     if event.name == "end":

@@ -24,13 +24,13 @@ def page(server: Server, **query: object) -> tuple[list[Row], int | None]:
     return answer["workloads"], answer.get("next")
 
 
-def find(server: Server, name: str, project_id: str) -> Row:
-    """The workload of a name that is not deleted. Raises NotFound."""
-    rows, _ = page(server, filterBy=f"name=={name},projectId=={project_id}", limit=10)
+def find(server: Server, name: str, project: str) -> Row:
+    """The workload of a name in a project, of those that are not deleted. Raises NotFound."""
+    rows, _ = page(server, filterBy=f"name=={name},projectName=={project}", limit=10)
     for row in rows:
         if row["name"] == name:
             return row
-    raise NotFound(f"there is no workload {name!r}", "see `torchyard list`")
+    raise NotFound(f"there is no workload {name[:80]!r} in project {project}", "see `torchyard list`")
 
 
 def get(server: Server, identity: str) -> Row:
@@ -45,9 +45,10 @@ def spec(server: Server, row: Row) -> Row:
     return answer
 
 
-def stop(server: Server, row: Row) -> None:
-    """Ask it to stop; the name stays."""
-    server.post(f"/workloads/{ROUTES[kind_of(row)]}/{quote(row['id'])}/suspend")
+def stop(server: Server, row: Row, grace: float | None = None) -> None:
+    """Ask it to stop; the name stays. `grace`: seconds between SIGTERM and SIGKILL."""
+    query = {"grace": grace}
+    server.send("POST", f"/workloads/{ROUTES[kind_of(row)]}/{quote(row['id'])}/suspend", query=query, again=True)
 
 
 def resume(server: Server, row: Row) -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from torchyard.control.code import archive
 from torchyard.control.yard import Yard
+from torchyard.domain.command import script_path
 from torchyard.domain.errors import Invalid, NotFound
+from torchyard.domain.isolation import specs_of
 from torchyard.domain.spec import Submission
 from torchyard.policy.rule import Folder, View
 from torchyard.store import claims, projects, workloads
@@ -57,4 +59,7 @@ def _folder(yard: Yard, submission: Submission) -> Folder | None:
     path = Path(folder)
     exists = path.is_dir()
     readable = exists and os.access(path, os.R_OK | os.X_OK)
-    return Folder(path=folder, exists=exists, readable=readable, files=None)
+    named = {script_path(spec) for spec in specs_of(submission)}
+    there = {entry.name for entry in path.iterdir()} if readable else set()
+    files = frozenset(there | {script for script in named if script and (path / script).is_file()})
+    return Folder(path=folder, exists=exists, readable=readable, files=files)

@@ -11,6 +11,7 @@ from torchyard.control.queue import schedule
 from torchyard.control.reconcile import reconcile
 from torchyard.control.turn import now
 from torchyard.control.yard import Yard
+from torchyard.domain.workload import Workload
 from torchyard.store import workloads
 from torchyard.store.database import read
 
@@ -37,7 +38,7 @@ async def run(yard: Yard) -> None:
         group.create_task(_Loop(yard).work(group))
 
 
-def _live(yard: Yard) -> tuple[workloads.Workload, ...]:
+def _live(yard: Yard) -> tuple[Workload, ...]:
     with read(yard.database) as connection:
         return workloads.live(connection)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from torchyard.control.turn import now
 from torchyard.control.yard import Actor, Yard
 from torchyard.domain.quantities import show_duration, show_size
-from torchyard.domain.workload import Workload
+from torchyard.domain.workload import Attempt, Workload
 from torchyard.store import attempts, audit, workloads
 from torchyard.store.database import read, write
 
@@ -63,7 +63,7 @@ def _ended(yard: Yard, older_than: float) -> tuple[Workload, ...]:
         return workloads.ended_before(connection, now() - timedelta(seconds=older_than))
 
 
-def _attempts(yard: Yard, workload: Workload) -> tuple[attempts.Attempt, ...]:
+def _attempts(yard: Yard, workload: Workload) -> tuple[Attempt, ...]:
     with read(yard.database) as connection:
         return attempts.listing(connection, workload.id)
 

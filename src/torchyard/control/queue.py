@@ -53,7 +53,7 @@ async def _schedule(yard: Yard, cluster: str, waiting: list[Workload], active: l
 async def _grant(yard: Yard, workload: Workload) -> None:
     try:
         async with turn(yard, workload.id) as mine:
-            notes = ()
+            notes: tuple[str, ...] = ()
             if mine.workload.attempts == 0:
                 notes = (await plans.draft(yard, mine.workload.submission, workload.id)).notes
             await mine.apply(Granted(sentence=world(mine.workload.submission), notes=notes))

@@ -21,7 +21,7 @@ from torchyard.domain.decision import (
     Tick,
 )
 from torchyard.domain.errors import NotFound, TorchyardError, Unavailable
-from torchyard.domain.workload import Workload
+from torchyard.domain.workload import Attempt, Workload
 from torchyard.engines.engine import Busy, CannotStart
 from torchyard.store import attempts
 from torchyard.store.database import read
@@ -93,7 +93,7 @@ async def _act(yard: Yard, mine: Turn, effect: Effect, decision: Decision) -> De
             return decision
 
 
-def _attempts(yard: Yard, workload: Workload) -> tuple[attempts.Attempt, ...]:
+def _attempts(yard: Yard, workload: Workload) -> tuple[Attempt, ...]:
     with read(yard.database) as connection:
         return attempts.listing(connection, workload.id)
 

@@ -15,7 +15,7 @@ from torchyard.domain.errors import Conflict, Invalid, Problem
 from torchyard.domain.event import Event
 from torchyard.domain.finding import Finding, Severity
 from torchyard.domain.launch import LaunchPlan
-from torchyard.domain.spec import EnvironmentVariable, ReplicaSpec, Submission
+from torchyard.domain.spec import SEALED, EnvironmentVariable, ReplicaSpec, Submission
 from torchyard.domain.workload import Phase, Workload
 from torchyard.policy.admit import admit
 from torchyard.render.launch import world
@@ -23,7 +23,6 @@ from torchyard.store import audit, events, idempotency, sealed, workloads
 from torchyard.store.database import write
 
 REPLAY_WINDOW = timedelta(seconds=60)
-SEALED = "(sealed)"
 _SECRET = re.compile(r"(TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
 
 

@@ -5,15 +5,20 @@ Source of the fields: Run:ai control plane API 2.24.
 """
 
 import enum
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic.alias_generators import to_camel
 
+from torchyard.domain.errors import Invalid
 from torchyard.domain.quantities import parse_duration, parse_size
 
 NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 """Names become Kubernetes object names: lower case letters, digits and dashes, at most 63 of them."""
+
+SEALED = "(sealed)"
+"""Stands in a remembered spec for a value that is kept sealed elsewhere."""
 
 Name = Annotated[str, Field(pattern=NAME, max_length=63)]
 
@@ -27,13 +32,28 @@ class Model(BaseModel):
         alias_generator=to_camel,
         populate_by_name=True,
         hide_input_in_errors=True,
+        allow_inf_nan=False,
     )
 
 
 def _size(value: str | None) -> str | None:
     if value is not None:
-        parse_size(value)
+        _understood(parse_size, value)
     return value
+
+
+def _some_size(value: str | None) -> str | None:
+    if value is not None and _understood(parse_size, value) == 0:
+        raise ValueError("must be more than zero")
+    return value
+
+
+def _understood(parse: Callable[[str], float], text: str) -> float:
+    """What the text means. A text that means nothing is one problem of a field among others: a ValueError."""
+    try:
+        return parse(text)
+    except Invalid as error:
+        raise ValueError(f"{error.message}; {error.details}") from error
 
 
 class Kind(enum.StrEnum):
@@ -121,7 +141,7 @@ class ClaimInfo(Model):
     volume_mode: Literal["Filesystem", "Block"] | None = None
     added_attr_values: tuple[AttributeValue, ...] | None = None
 
-    _sizes = field_validator("size")(_size)
+    _sizes = field_validator("size")(_some_size)
 
 
 class Pvc(Model):
@@ -220,7 +240,7 @@ class EmptyDirVolume(Model):
     medium: Literal["", "Memory", "Disk"] | None = None
     size_limit: str | None = None
 
-    _sizes = field_validator("size_limit")(_size)
+    _sizes = field_validator("size_limit")(_some_size)
 
 
 class Storage(Model):
@@ -384,7 +404,7 @@ class Extras(Model):
     @classmethod
     def _durations(cls, value: str | None) -> str | None:
         if value is not None:
-            parse_duration(value)
+            _understood(parse_duration, value)
         return value
 
 

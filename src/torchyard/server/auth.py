@@ -48,10 +48,17 @@ def ensure_token(path: Path) -> str:
         path.unlink()
     except FileNotFoundError:
         pass
-    token = secrets.token_urlsafe(32)
-    with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-        file.write(token + "\n")
-    return token
+    # Linked into place whole, so that of two servers that start at once both read the same one.
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    with os.fdopen(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+        file.write(secrets.token_urlsafe(32) + "\n")
+    try:
+        os.link(fresh, path)
+    except FileExistsError:
+        pass
+    finally:
+        fresh.unlink()
+    return path.read_text().strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from starlette.requests import HTTPConnection
 from torchyard.control.yard import Actor, Yard
 from torchyard.domain.errors import Invalid, NotFound, Problem
 from torchyard.domain.project import Cluster, Project
+from torchyard.server.auth import Doorkeeper
 from torchyard.server.shapes import Places
 from torchyard.server.stream import EventStream, Sent
 from torchyard.store import clusters, projects
@@ -35,6 +36,13 @@ async def the_actor(connection: HTTPConnection) -> Actor:
     return Actor(connection.state.user)
 
 
+async def the_doorkeeper(connection: HTTPConnection) -> Doorkeeper:
+    doorkeeper = connection.app.state.doorkeeper
+    assert isinstance(doorkeeper, Doorkeeper)
+    return doorkeeper
+
+
+DoorkeeperNow = Annotated[Doorkeeper, Depends(the_doorkeeper)]
 YardNow = Annotated[Yard, Depends(the_yard)]
 ActorNow = Annotated[Actor, Depends(the_actor)]
 Offset = Annotated[int, Query(ge=0, le=2**31)]

@@ -1,20 +1,20 @@
 """Errors as answers: `{code, message, details, complianceIssues}`. The one place of HTTP that catches everything."""
 
-import json
 import logging
-from collections.abc import Iterable
 from typing import Any, get_type_hints
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
+from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from torchyard.domain.errors import Invalid, Problem, TooLarge, TorchyardError
-from torchyard.server.problems import problems_of
+from torchyard.domain.document import parse_text
+from torchyard.domain.errors import Invalid, TooLarge, TorchyardError
+from torchyard.domain.submission import problems_of
 
 log = logging.getLogger("torchyard.server")
 
@@ -22,6 +22,29 @@ MAX_BODY = 10 * 1000 * 1000
 """Bytes of a JSON body."""
 MAX_DRAIN = 256 * 1000 * 1000
 """Bytes that we read and throw away so that the sender lives to see our answer."""
+
+
+class Issue(BaseModel):
+    """One thing wrong with an input."""
+
+    field: str
+    details: str
+    rule: str
+
+
+class Error(BaseModel):
+    """What every answer of status 400 and above says."""
+
+    code: int
+    message: str
+    details: str | None = None
+    complianceIssues: list[Issue] | None = None
+
+
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": Error, "description": "The request cannot be carried out as it is"},
+    "5XX": {"model": Error, "description": "The server cannot do it now"},
+}
 
 
 def shape(error: TorchyardError) -> dict[str, Any]:
@@ -41,15 +64,6 @@ def answer(error: TorchyardError) -> Response:
     return JSONResponse(shape(error), status_code=error.status)
 
 
-def invalid(problems: Iterable[Problem]) -> Invalid:
-    """One error for all problems: the first is the message, all are listed."""
-    found = tuple(problems)
-    first = found[0]
-    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    message = f"{first.field}: {first.details}" if first.field else first.details
-    return Invalid(message + more, problems=found)
-
-
 def install(app: FastAPI) -> None:
     """Every error of this app is answered in our shape."""
     app.add_exception_handler(TorchyardError, _ours)
@@ -67,31 +81,58 @@ async def _ours(request: Request, error: Exception) -> Response:
 
 async def _not_valid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    if first["type"] == "json_invalid":
-        return answer(_bad_json(error.body, first["loc"][-1], str(first["ctx"]["error"])))
-    return answer(invalid(problems_of(error.errors(), _body_model(request))))
+    found = error.errors()
+    if found[0]["type"] == "json_invalid":
+        return answer(_bad_json(str(error.body), found[0]))
+    model = _body_model(request) if found[0]["loc"][0] == "body" else BaseModel
+    problems = problems_of([_without_place(one) for one in found], model)
+    sentences = [f"{p.field}: {p.details}" if p.field else p.details for p in problems]
+    more = f"; and {len(sentences) - 5} more" if len(sentences) > 5 else ""
+    return answer(Invalid("; ".join(sentences[:5]) + more, _advice(error.body), problems))
 
 
-def _body_model(request: Request) -> type[BaseModel] | None:
+def _without_place(error: Any) -> ErrorDetails:
+    """The error without `body` or `query` before its field, and without a value that may be secret."""
+    loc = tuple(error["loc"][1:])
+    value = error["input"]
+    if "environment" in loc and not isinstance(value, dict):
+        value = {}
+    return ErrorDetails(type=error["type"], loc=loc, msg=error["msg"], input=value, ctx=error.get("ctx", {}))
+
+
+def _advice(body: Any) -> str | None:
+    # FastAPI hands us the raw bytes when the request did not say that they are JSON.
+    return "send it with the header `Content-Type: application/json`" if isinstance(body, bytes) else None
+
+
+def _body_model(request: Request) -> type[BaseModel]:
     """What the body of this request was to be."""
     hints = get_type_hints(request.scope["endpoint"])
-    return next((h for h in hints.values() if isinstance(h, type) and issubclass(h, BaseModel)), None)
+    return next((h for h in hints.values() if isinstance(h, type) and issubclass(h, BaseModel)), BaseModel)
 
 
-def _bad_json(text: Any, position: Any, why: str) -> Invalid:
-    # The text is what the request said; json's own error object knows how to count its lines.
-    at = json.JSONDecodeError(why, str(text), int(position))
-    return Invalid(f"the body is not JSON: {why}: line {at.lineno} column {at.colno}")
+def _bad_json(text: str, found: Any) -> TorchyardError:
+    try:
+        parse_text(text, "body.json")
+    except TorchyardError as error:
+        return error
+    return Invalid(f"the body is not JSON: {found['ctx']['error']}")
 
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    messages = {
-        404: f"there is nothing at {request.url.path[:200]}",
-        405: f"{request.method[:20]} is not possible at {request.url.path[:200]}",
-    }
-    body = {"code": error.status_code, "message": messages.get(error.status_code, str(error.detail))}
+    match error.status_code, error.__cause__:
+        case 404, _:
+            message = f"there is nothing at {request.url.path[:200]}"
+        case 405, _:
+            message = f"{request.method[:20]} is not possible at {request.url.path[:200]}"
+        case 400, RecursionError():
+            message = "the body is nested too deep"
+        case 400, UnicodeDecodeError():
+            message = "the body is not UTF-8"
+        case _:
+            message = str(error.detail)
+    body = {"code": error.status_code, "message": message}
     return JSONResponse(body, status_code=error.status_code, headers=error.headers)
 
 
@@ -148,7 +189,8 @@ class BodyLimit:
             message = await receive()
             seen += len(message.get("body", b""))
             if seen > MAX_BODY:
-                await _drain(receive)
+                if message.get("more_body", False):
+                    await _drain(receive)
                 raise HTTPException(413, _too_large().message)
             return message
 

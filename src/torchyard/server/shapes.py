@@ -12,7 +12,7 @@ from torchyard.domain.finding import Finding
 from torchyard.domain.observation import RankSeen, ReplicaSeen, ReplicaState
 from torchyard.domain.project import Cluster, Project
 from torchyard.domain.spec import Kind, Model
-from torchyard.domain.workload import Attempt, Phase, Progress, Workload
+from torchyard.domain.workload import Attempt, Progress, Workload
 
 DEPARTMENT_ID = "1"
 DEPARTMENT = "default"
@@ -144,7 +144,6 @@ def detail(w: Workload, p: Progress | None, attempts: Iterable[Attempt], places:
         "findings": [finding(f) for f in w.findings],
         "attempts": [attempt_summary(a) for a in attempts],
         "pendingSchedulingMessages": [],
-        "exitCode": exit_code(w),
     }
 
 
@@ -299,16 +298,6 @@ def record(e: Event, number: int, w: Workload, places: Places) -> Json:
     }
 
 
-def over(w: Workload) -> bool:
-    """Nothing more happens to it by itself."""
-    return w.deleted_at is not None or (w.phase.terminal and not w.active)
-
-
-def end(w: Workload) -> Json:
-    """The last event of a stream."""
-    return {"phase": w.phase, "exitCode": exit_code(w)}
-
-
 def _running(active: Attempt | None) -> int:
     return sum(r.state is ReplicaState.RUNNING for r in active.replicas) if active else 0
 
@@ -316,28 +305,3 @@ def _running(active: Attempt | None) -> int:
 def _run_seconds(w: Workload, now: datetime) -> float:
     started = w.attempt.running_at if w.attempt is not None and w.active else None
     return w.run_seconds + ((now - started).total_seconds() if started else 0.0)
-
-
-def exit_code(w: Workload) -> int | None:
-    """The exit code of whoever waited for it: that of the replica that failed first; None while it is not over."""
-    if w.deleted_at is not None or w.phase is Phase.STOPPED:
-        return 130
-    match w.phase:
-        case Phase.COMPLETED:
-            return 0
-        case Phase.FAILED:
-            return _failed_code(w.attempt)
-    return None
-
-
-def _failed_code(a: Attempt | None) -> int:
-    fault = a.diagnosis.fault if a is not None and a.diagnosis is not None else None
-    if a is None or fault is None:
-        return 125
-    first = next((r for r in a.replicas if r.name == fault.replica), None)
-    if first is None or first.state is ReplicaState.LOST:
-        return 125
-    if first.signal is not None:
-        return 128 + first.signal
-    # The script hid the failure, so its own exit code says nothing.
-    return first.code or 1

@@ -75,7 +75,7 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         pipe = _Pipe()
-        source = asyncio.ensure_future(_fill(pipe, self.events))
+        source: asyncio.Future[Any] = asyncio.ensure_future(_fill(pipe, self.events))
         sender = asyncio.ensure_future(self._drain(pipe, source, send))
         leaving = asyncio.ensure_future(_disconnected(receive))
         closing = asyncio.ensure_future(self.closing.wait())
@@ -92,8 +92,8 @@ class EventStream(Response):
         if not leaving.done() or leaving.cancelled():
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _drain(self, pipe: _Pipe, source: asyncio.Future[None], send: Send) -> None:
-        changed = asyncio.ensure_future(pipe.changed.wait())
+    async def _drain(self, pipe: _Pipe, source: asyncio.Future[Any], send: Send) -> None:
+        changed: asyncio.Future[Any] = asyncio.ensure_future(pipe.changed.wait())
         try:
             while True:
                 await asyncio.wait({changed, source}, timeout=self.heartbeat, return_when=asyncio.FIRST_COMPLETED)

@@ -56,7 +56,7 @@ def check_disk(data: Path, mountinfo: str | None = None) -> None:
     kind = file_system(data.resolve(), text)
     if kind in _NETWORK or kind.startswith("fuse.") or kind == "fuse":
         raise Unavailable(
-            f"the data folder {data} is on a network file system ({kind}), where a database and its locks cannot be trusted",
+            f"the data folder {data} is on a network file system ({kind}), where SQLite and locks cannot be trusted",
             "set TORCHYARD_DATA to a folder on a local disk",
         )
 

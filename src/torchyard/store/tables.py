@@ -70,7 +70,7 @@ Index(None, workloads.c.phase)
 attempts = Table(
     "attempts",
     metadata,
-    Column("workload_id", ForeignKey("workloads.id", ondelete="CASCADE"), primary_key=True),
+    Column("workload_id", String(36), ForeignKey("workloads.id", ondelete="CASCADE"), primary_key=True),
     Column("number", Integer, primary_key=True),
     Column("document", Text, nullable=False),
 )
@@ -79,7 +79,7 @@ events = Table(
     "events",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("workload_id", ForeignKey("workloads.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("workload_id", String(36), ForeignKey("workloads.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("at", MOMENT, nullable=False),
     Column("type", String(16), nullable=False),
     Column("reason", String(63), nullable=False),
@@ -103,7 +103,7 @@ claims = Table(
 sealed = Table(
     "sealed",
     metadata,
-    Column("workload_id", ForeignKey("workloads.id", ondelete="CASCADE"), primary_key=True),
+    Column("workload_id", String(36), ForeignKey("workloads.id", ondelete="CASCADE"), primary_key=True),
     Column("blob", LargeBinary, nullable=False),
 )
 

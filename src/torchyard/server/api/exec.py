@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Iterable
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -91,7 +92,7 @@ async def _talk(socket: WebSocket, command: Exec) -> None:
     await socket.close()
 
 
-async def _finish(socket: WebSocket, results: list[None | BaseException]) -> None:
+async def _finish(socket: WebSocket, results: Iterable[BaseException | None]) -> None:
     for result in results:
         match result:
             case TorchyardError():

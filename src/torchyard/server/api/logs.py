@@ -12,6 +12,7 @@ from torchyard.control.yard import Yard
 from torchyard.domain.errors import NotFound
 from torchyard.domain.observation import LogLine
 from torchyard.server import shapes
+from torchyard.server.api.workloads import end
 from torchyard.server.deps import YardNow, events, now
 from torchyard.server.query import parse_since
 from torchyard.server.shapes import Json
@@ -25,7 +26,7 @@ async def stream(
     workload_id: str,
     yard: YardNow,
     request: Request,
-    attempt: Annotated[int | None, Query(ge=1)] = None,
+    attempt: Annotated[int | None, Query(ge=0)] = None,
     replica: Annotated[str | None, Query(max_length=64)] = None,
     rank: Annotated[int | None, Query(ge=0)] = None,
     since: Annotated[str | None, Query(max_length=64)] = None,
@@ -34,6 +35,8 @@ async def stream(
     last_event_id: Annotated[str | None, Header(max_length=255)] = None,
 ) -> EventStream:
     """Lines of all replicas, or of one replica or rank. `since`: seconds, a duration (`5m`) or a time.
+
+    `attempt` left out is the last one, 0 all from the first on.
 
     With `follow` it goes on until the workload is over. Its last event is `end` where the workload is over.
     """
@@ -58,8 +61,8 @@ async def _lines(yard: Yard, workload_id: str, query: LogQuery) -> AsyncGenerato
     except NotFound:
         yield Sent("end", {"phase": "Deleted", "exitCode": 130})
         return
-    if shapes.over(workload):
-        yield Sent("end", shapes.end(workload))
+    if workload.settled:
+        yield Sent("end", end(workload))
 
 
 def _line(line: LogLine) -> Json:

@@ -4,7 +4,6 @@ from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
 from torchyard import __version__
-from torchyard.domain.errors import Unavailable
 from torchyard.domain.observation import Device, Node
 from torchyard.domain.project import Cluster, Project
 from torchyard.server.deps import ActorNow, YardNow, look, missing, places_of

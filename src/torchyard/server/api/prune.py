@@ -9,9 +9,13 @@ from starlette.responses import JSONResponse, Response
 from torchyard.control import prune
 from torchyard.domain.quantities import parse_duration
 from torchyard.server.body import Body
-from torchyard.server.deps import YardNow
+from torchyard.server.deps import ActorNow, YardNow
 
 router = APIRouter(tags=["server"])
+
+
+MOST = 100 * 365 * 86400.0
+"""Seconds; older than a century is nothing."""
 
 
 class Prune(Body):
@@ -22,8 +26,14 @@ class Prune(Body):
 
 
 @router.post("/prune", operation_id="prune")
-async def run(body: Prune, yard: YardNow) -> Response:
+async def run(body: Prune, yard: YardNow, actor: ActorNow) -> Response:
     """Delete what is old, or say what would be deleted."""
-    older = parse_duration(body.older_than) if isinstance(body.older_than, str) else body.older_than
-    done = await prune.prune(yard, older, body.dry_run)
-    return JSONResponse({"workloads": done.workloads, "bytes": done.bytes, "sentence": done.sentence})
+    match body.older_than:
+        case None:
+            seconds = yard.settings.retention_days * 86400
+        case str(text):
+            seconds = parse_duration(text)
+        case number:
+            seconds = number
+    done = await prune.prune(yard, min(seconds, MOST), body.dry_run, actor)
+    return JSONResponse({"workloads": list(done.workloads), "bytes": done.bytes, "sentence": done.sentence})

@@ -8,7 +8,7 @@ from torchyard.domain.launch import LaunchPlan, ReplicaPlan
 from torchyard.domain.spec import Kind
 from torchyard.server.api.submissions import SubmitDistributed, submission_of
 from torchyard.server.deps import YardNow, look, places_of
-from torchyard.server.shapes import Json
+from torchyard.server.shapes import Json, finding
 
 router = APIRouter(tags=["workloads"])
 
@@ -23,7 +23,8 @@ class Render(SubmitDistributed):
 async def render(body: Render, yard: YardNow) -> Response:
     """The launch plan of this spec: replicas, commands, environment, mounts."""
     places = await look(yard, places_of)
-    return JSONResponse(_plan(await submit.render(yard, submission_of(body.kind, body, places))))
+    findings, plan = await submit.check(yard, submission_of(body.kind, body, places))
+    return JSONResponse(_plan(plan) | {"findings": [finding(f) for f in findings]})
 
 
 def _plan(plan: LaunchPlan) -> Json:

@@ -60,9 +60,7 @@ def submission_of(kind: Kind, body: Submit, places: Places) -> Submission:
     """The body in the words of the domain: names instead of ids."""
     master = body.master_spec if isinstance(body, SubmitDistributed) else None
     if isinstance(body, SubmitDistributed) and body.master_spec_same_as_worker and master is not None:
-        raise Invalid(
-            "masterSpec is given, and masterSpecSameAsWorker says that there is none", "send one of the two"
-        )
+        raise Invalid("masterSpec is given, and masterSpecSameAsWorker says that there is none", "send one of the two")
     if body.use_given_name_as_prefix and body.name is None:
         raise Invalid("useGivenNameAsPrefix needs a name", "send `name`")
     return Submission(

@@ -1,6 +1,8 @@
-"""Workloads of all kinds: list, count, show, pods, attempts, events, history, progress, and their changes as they happen."""
+"""Workloads of all kinds: list, count, show; pods, attempts, events, history, progress; changes as they happen."""
 
-from collections.abc import AsyncGenerator, Iterable
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Sized
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal
 
@@ -17,10 +19,8 @@ from torchyard.domain.workload import Workload
 from torchyard.server import shapes
 from torchyard.server.deps import Limit, Offset, YardNow, events, look, now, places_of
 from torchyard.server.query import parse_filters
-from torchyard.server.shapes import Json
+from torchyard.server.shapes import Json, Places
 from torchyard.server.stream import EventStream, Sent
-from torchyard.store import attempts as attempt_store
-from torchyard.store import events as event_store
 from torchyard.store import workloads as workload_store
 from torchyard.store.workloads import Filter, WorkloadQuery
 
@@ -57,45 +57,40 @@ async def listing(
         limit=limit,
         sort_by=sort_by,
         descending=sort_order == "desc",
-        filters=_filters(filter_by),
+        filters=await _filters(yard, filter_by),
         search=search,
         deleted=deleted,
     )
-    found, following, _ = await read.page(yard, query)
-    return JSONResponse({"workloads": await rows(yard, found), "next": following})
+    page = await read.page(yard, query)
+    return JSONResponse({"workloads": await rows(yard, page.rows), "next": page.next})
 
 
 @router.get("/count", operation_id="countWorkloads")
-async def count(
-    yard: YardNow, filter_by: FilterBy, search: Search = None, deleted: bool = False
-) -> Response:
+async def count(yard: YardNow, filter_by: FilterBy, search: Search = None, deleted: bool = False) -> Response:
     """How many workloads there are."""
-    query = WorkloadQuery(limit=1, filters=_filters(filter_by), search=search, deleted=deleted)
-    _, _, total = await read.page(yard, query)
-    return JSONResponse({"count": total})
+    query = WorkloadQuery(limit=1, filters=await _filters(yard, filter_by), search=search, deleted=deleted)
+    return JSONResponse({"count": (await read.page(yard, query)).total})
 
 
 @router.get("/stream", operation_id="streamWorkloads")
-async def stream_all(yard: YardNow, request: Request) -> EventStream:
+async def streamall_changes(yard: YardNow, request: Request) -> EventStream:
     """The newest workloads, then each one as it changes: `workload` (a row) and `deleted` ({id})."""
-    return events(request, yard, _all(yard))
+    return events(request, yard, all_changes(yard))
 
 
 @router.get("/{workload_id}", operation_id="getWorkload")
 async def get(workload_id: str, yard: YardNow) -> Response:
     """A workload with its spec, findings and attempts."""
     workload = await read.get(yard, workload_id)
-
-    def ask(connection: Connection) -> Json:
-        return shapes.detail(
-            workload,
-            workload_store.progress(connection, (workload_id,)).get(workload_id),
-            attempt_store.listing(connection, workload_id),
-            places_of(connection),
-            now(),
-        )
-
-    return JSONResponse(await look(yard, ask))
+    known = await read.progress_of(yard, (workload_id,))
+    shown = shapes.detail(
+        workload,
+        known.get(workload_id),
+        await read.attempts_of(yard, workload_id),
+        await look(yard, places_of),
+        now(),
+    )
+    return JSONResponse(shown | {"exitCode": read.exit_code(workload)})
 
 
 @router.get("/{workload_id}/pods", operation_id="getWorkloadPods")
@@ -109,8 +104,8 @@ async def pods(workload_id: str, yard: YardNow) -> Response:
 async def attempts(workload_id: str, yard: YardNow) -> Response:
     """Every launch of it with replicas and ranks, the first one first."""
     await read.get(yard, workload_id)
-    found = await look(yard, partial(_attempts, workload_id=workload_id))
-    return JSONResponse({"attempts": found})
+    found = await read.attempts_of(yard, workload_id)
+    return JSONResponse({"attempts": [shapes.attempt(a) for a in found]})
 
 
 @router.get("/{workload_id}/events", operation_id="getWorkloadEvents")
@@ -123,36 +118,28 @@ async def event_listing(
 ) -> Response:
     """What happened to it, the newest first unless asked otherwise."""
     workload = await read.get(yard, workload_id)
-
-    def ask(connection: Connection) -> list[Json]:
-        places = places_of(connection)
-        found = event_store.listing(connection, workload_id, offset, limit + 1, sort_order == "desc")
-        return [shapes.event(event, workload, places) for event in found]
-
-    found = await look(yard, ask)
-    return JSONResponse({"events": found[:limit], "next": _next(found, offset, limit)})
+    places = await look(yard, places_of)
+    found = await read.events_of(yard, workload_id, offset, limit + 1, sort_order == "desc")
+    shown = [shapes.event(event, number, workload, places) for number, event in found[:limit]]
+    return JSONResponse({"events": shown, "next": _next(found, offset, limit)})
 
 
 @router.get("/{workload_id}/history", operation_id="getWorkloadHistory")
 async def history(workload_id: str, yard: YardNow, offset: Offset = 0, limit: Limit = 50) -> Response:
     """Events and changes of phase in one list, the newest first."""
     workload = await read.get(yard, workload_id)
-
-    def ask(connection: Connection) -> list[Json]:
-        places = places_of(connection)
-        found = event_store.listing(connection, workload_id, offset, limit + 1, True)
-        return [shapes.record(event, workload, places) for event in found]
-
-    found = await look(yard, ask)
-    return JSONResponse({"records": found[:limit], "next": _next(found, offset, limit)})
+    places = await look(yard, places_of)
+    found = await read.events_of(yard, workload_id, offset, limit + 1, newest_first=True)
+    shown = [shapes.record(event, number, workload, places) for number, event in found[:limit]]
+    return JSONResponse({"records": shown, "next": _next(found, offset, limit)})
 
 
 @router.get("/{workload_id}/progress", operation_id="getWorkloadProgress")
 async def progress(workload_id: str, yard: YardNow) -> Response:
     """How far training is, read from its log; null where the log does not say."""
     await read.get(yard, workload_id)
-    found = await look(yard, lambda connection: workload_store.progress(connection, (workload_id,)))
-    return JSONResponse({"progress": shapes.progress(found.get(workload_id))})
+    known = await read.progress_of(yard, (workload_id,))
+    return JSONResponse({"progress": shapes.progress(known.get(workload_id))})
 
 
 @router.get("/{workload_id}/stream", operation_id="streamWorkload")
@@ -170,42 +157,58 @@ async def stream_one(
 
 async def rows(yard: Yard, found: Iterable[Workload]) -> list[Json]:
     """Workloads as rows, with their progress."""
-    workloads = tuple(found)
-
-    def ask(connection: Connection) -> list[Json]:
-        known = workload_store.progress(connection, tuple(w.id for w in workloads))
-        places, moment = places_of(connection), now()
-        return [shapes.row(w, known.get(w.id), places, moment) for w in workloads]
-
-    return await look(yard, ask)
+    workloads, moment = tuple(found), now()
+    known = await read.progress_of(yard, tuple(w.id for w in workloads))
+    places = await look(yard, places_of)
+    return [shapes.row(w, known.get(w.id), places, moment) for w in workloads]
 
 
-def _filters(texts: list[str]) -> tuple[Filter, ...]:
-    return tuple(Filter(field, op, value) for field, op, value in parse_filters(texts))
+def end(workload: Workload) -> Json:
+    """The last event of a stream: how it ended."""
+    return {"phase": workload.phase, "exitCode": read.exit_code(workload)}
 
 
-def _next(found: list[Json], offset: int, limit: int) -> int | None:
+async def _filters(yard: Yard, texts: list[str]) -> tuple[Filter, ...]:
+    places = await look(yard, places_of) if texts else Places({}, {})
+    return tuple(_by_name(Filter(*parts), places) for parts in parse_filters(texts))
+
+
+def _by_name(f: Filter, places: Places) -> Filter:
+    """The store knows projects and clusters by name; the API also by id. An id that is none matches nothing."""
+    match f.field:
+        case "projectId":
+            names = {project.id: project.name for project in places.projects.values()}
+            return replace(f, field="projectName", value=names.get(f.value, ""))
+        case "clusterId":
+            names = {cluster.id: cluster.name for cluster in places.clusters.values()}
+            return replace(f, field="clusterName", value=names.get(f.value, ""))
+    return f
+
+
+def _next(found: Sized, offset: int, limit: int) -> int | None:
     return offset + limit if len(found) > limit else None
 
 
-def _attempts(connection: Connection, workload_id: str) -> list[Json]:
-    return [shapes.attempt(a) for a in attempt_store.listing(connection, workload_id)]
-
-
-async def _all(yard: Yard) -> AsyncGenerator[Sent, None]:
+async def all_changes(yard: Yard) -> AsyncGenerator[Sent, None]:
+    """The newest workloads, the oldest of them first, then every one that changes."""
     with yard.feed.subscribe() as changes:
-        newest, _, _ = await read.page(yard, WorkloadQuery(limit=PAGE_ROWS))
-        for shown in reversed(await rows(yard, newest)):
+        newest = await read.page(yard, WorkloadQuery(limit=PAGE_ROWS))
+        for shown in reversed(await rows(yard, newest.rows)):
             yield Sent("workload", shown)
         while True:
             touched = await _gather(changes)
-            found = await look(yard, partial(workload_store.fetch_many, ids=tuple(touched)))
-            there = {w.id: w for w in found if w.deleted_at is None}
+            there = await look(yard, partial(_fetch, ids=tuple(touched)))
             for shown in await rows(yard, there.values()):
                 yield Sent("workload", shown)
             for gone in touched.keys() - there.keys():
                 yield Sent("deleted", {"id": gone})
             await asyncio.sleep(BREATH)
+
+
+def _fetch(connection: Connection, ids: tuple[str, ...]) -> dict[str, Workload]:
+    """Those that are there and not deleted, by id."""
+    found = (workload_store.fetch(connection, one) for one in ids)
+    return {w.id: w for w in found if w is not None and w.deleted_at is None}
 
 
 async def _gather(changes: Subscription) -> dict[str, set[str]]:
@@ -228,7 +231,7 @@ async def _one(yard: Yard, workload_id: str, seen: int) -> AsyncGenerator[Sent, 
                 yield Sent("end", {"phase": "Deleted", "exitCode": 130})
                 return
             if kinds == {"progress"}:
-                known = await look(yard, lambda c: workload_store.progress(c, (workload_id,)))
+                known = await read.progress_of(yard, (workload_id,))
                 yield Sent("progress", shapes.progress(known.get(workload_id)) or {}, str(seen))
             else:
                 # A phase and its events are written together: the events are read second, so none is late.
@@ -237,16 +240,13 @@ async def _one(yard: Yard, workload_id: str, seen: int) -> AsyncGenerator[Sent, 
                     yield Sent("event", event, str(seen))
                 (shown,) = await rows(yard, (workload,))
                 yield Sent("workload", shown, str(seen))
-            if shapes.over(workload):
-                yield Sent("end", shapes.end(workload), str(seen))
+            if workload.settled:
+                yield Sent("end", end(workload), str(seen))
                 return
             kinds = (await _gather(changes)).get(workload_id, set())
 
 
 async def _events_after(yard: Yard, workload: Workload, seen: int) -> list[Json]:
-    def ask(connection: Connection) -> list[Json]:
-        places = places_of(connection)
-        found = event_store.listing(connection, workload.id, seen, MAX_EVENTS, False)
-        return [shapes.event(event, workload, places) for event in found]
-
-    return await look(yard, ask)
+    places = await look(yard, places_of)
+    found = await read.events_of(yard, workload.id, seen, MAX_EVENTS, newest_first=False)
+    return [shapes.event(event, number, workload, places) for number, event in found]

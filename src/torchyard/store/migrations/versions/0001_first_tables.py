@@ -56,14 +56,14 @@ def upgrade() -> None:
     op.create_index("ix_workloads_phase", "workloads", ["phase"])
     op.create_table(
         "attempts",
-        Column("workload_id", ForeignKey("workloads.id", ondelete="CASCADE"), primary_key=True),
+        Column("workload_id", String(36), ForeignKey("workloads.id", ondelete="CASCADE"), primary_key=True),
         Column("number", Integer, primary_key=True),
         Column("document", Text, nullable=False),
     )
     op.create_table(
         "events",
         Column("id", Integer, primary_key=True, autoincrement=True),
-        Column("workload_id", ForeignKey("workloads.id", ondelete="CASCADE"), nullable=False),
+        Column("workload_id", String(36), ForeignKey("workloads.id", ondelete="CASCADE"), nullable=False),
         Column("at", MOMENT, nullable=False),
         Column("type", String(16), nullable=False),
         Column("reason", String(63), nullable=False),
@@ -84,7 +84,7 @@ def upgrade() -> None:
     op.create_index("uq_claims_project_claim_name", "claims", ["project", "claim_name"], unique=True)
     op.create_table(
         "sealed",
-        Column("workload_id", ForeignKey("workloads.id", ondelete="CASCADE"), primary_key=True),
+        Column("workload_id", String(36), ForeignKey("workloads.id", ondelete="CASCADE"), primary_key=True),
         Column("blob", LargeBinary, nullable=False),
     )
     op.create_table(

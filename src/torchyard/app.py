@@ -1,0 +1,242 @@
+"""The composition root: settings -> store, engines, loop, routes, page -> one ASGI app. No other room knows all."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import socket
+import uuid
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import uvicorn
+from fastapi import Depends, FastAPI
+from fastapi.security import HTTPBearer
+from sqlalchemy import Engine as Database
+from starlette.staticfiles import StaticFiles
+
+from torchyard import __version__
+from torchyard.control import loop
+from torchyard.control.yard import Yard
+from torchyard.domain.errors import Unavailable
+from torchyard.engines.engine import Engine
+from torchyard.server import errors
+from torchyard.server.api import (
+    checkpoints,
+    claims,
+    code,
+    exec,
+    explain,
+    files,
+    health,
+    logs,
+    org,
+    prune,
+    render,
+    submissions,
+    ui,
+    workloads,
+)
+from torchyard.server.auth import Doorkeeper, Gate, ensure_token, os_user
+from torchyard.settings import Settings
+from torchyard.store import clusters, projects
+from torchyard.store.database import open_database, write
+from torchyard.store.lock import check_disk, lead
+from torchyard.store.sealing import Sealer
+from torchyard.web import page
+
+log = logging.getLogger("torchyard")
+
+BASE = "/api/v1"
+STREAMING = ("/code", "/files/content")
+"""Paths whose bodies pass through and are limited where they are kept."""
+ROUTERS = (
+    *submissions.routers,
+    workloads.router,
+    logs.router,
+    explain.router,
+    checkpoints.router,
+    claims.router,
+    files.router,
+    code.router,
+    render.router,
+    prune.router,
+    org.router,
+    ui.router,
+)
+
+
+def build(settings: Settings, engines: Mapping[str, Engine] | None = None) -> FastAPI:
+    """The app. Its lifespan takes the data folder, opens everything and lets go of it again; training goes on.
+
+    `engines` by cluster name stand in for those of the settings.
+    """
+    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    doorkeeper = Doorkeeper(ensure_token(settings.token_file), os_user())
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.closing = asyncio.Event()
+        async with open_yard(settings, engines) as yard:
+            app.state.yard = yard
+            working = asyncio.create_task(loop.run(yard))
+            try:
+                yield
+            finally:
+                app.state.closing.set()
+                await _end(working)
+
+    app = FastAPI(
+        title="torchyard",
+        version=__version__,
+        lifespan=lifespan,
+        openapi_url="/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.doorkeeper = doorkeeper
+    # The gate does the work; this tells readers of the schema.
+    bearer = [Depends(HTTPBearer(auto_error=False, description="The content of the token file"))]
+    for router in ROUTERS:
+        app.include_router(router, prefix=BASE, dependencies=bearer, responses=errors.RESPONSES)
+    for router in (health.router, exec.router):
+        app.include_router(router, prefix=BASE)
+    app.include_router(page.router)
+    app.mount("/static", StaticFiles(directory=page.STATIC), name="static")
+    errors.install(app)
+    # The last one added is the outermost.
+    app.add_middleware(errors.BodyLimit, streaming=STREAMING)
+    app.add_middleware(Gate, doorkeeper=doorkeeper)
+    app.add_middleware(errors.Catch)
+    return app
+
+
+@asynccontextmanager
+async def open_yard(settings: Settings, engines: Mapping[str, Engine] | None = None) -> AsyncIterator[Yard]:
+    """Everything that control needs. Raises Unavailable for a second server on the same data folder."""
+    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    async with contextlib.AsyncExitStack() as stack:
+        check_disk(settings.data)
+        stack.callback(lead(settings.data).release)
+        database = await asyncio.to_thread(open_database, settings.database_file)
+        stack.callback(database.dispose)
+        attached = dict(engines) if engines is not None else _engines(settings)
+        await asyncio.to_thread(_ensure_places, database)
+        for engine in attached.values():
+            await engine.open()
+            stack.push_async_callback(engine.close)
+        yard = Yard(
+            settings=settings,
+            database=database,
+            engines=attached,
+            sealer=Sealer(settings.seal_key_file),
+            holder=f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
+        )
+        yield yard
+
+
+def serve(settings: Settings) -> None:
+    """Serve until SIGTERM or Ctrl-C; what trains goes on. Raises Unavailable when it cannot start."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    asyncio.run(_serve(settings))
+
+
+async def _serve(settings: Settings) -> None:
+    async with open_yard(settings) as yard:
+        app = build(settings)
+        app.state.yard, app.state.closing = yard, asyncio.Event()
+        with _listen(settings) as listener:
+            config = uvicorn.Config(
+                app,
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                ws="websockets-sansio",
+                timeout_graceful_shutdown=5,
+            )
+            server = _Server(config, settings, app.state.closing)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                asyncio.get_running_loop().add_signal_handler(number, server.stop)
+            working = asyncio.create_task(loop.run(yard))
+            working.add_done_callback(lambda _: server.stop())
+            try:
+                await server.serve([listener])
+            finally:
+                await _end(working)
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn that says where it listens and lets endless streams end."""
+
+    def __init__(self, config: uvicorn.Config, settings: Settings, closing: asyncio.Event) -> None:
+        super().__init__(config)
+        self.file = settings.server_file
+        self.closing = closing
+
+    def stop(self) -> None:
+        """End after what is being answered; the second call ends at once."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        # Ours are set already, and end with exit code 0.
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        assert sockets
+        host, port = sockets[0].getsockname()[:2]
+        url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        announce(self.file, url)
+        log.info("torchyard %s listens at %s", __version__, url)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.closing.set()
+        await super().shutdown(sockets)
+        self.file.unlink(missing_ok=True)
+
+
+def announce(path: Path, url: str) -> None:
+    """Say where the server is, all at once."""
+    said = json.dumps({"url": url, "pid": os.getpid(), "version": __version__})
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(fresh, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "w") as file:
+        file.write(said + "\n")
+    fresh.replace(path)
+
+
+def _listen(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        return socket.create_server((settings.host, settings.port), family=family)
+    except OSError as problem:
+        raise Unavailable(
+            f"cannot listen on {settings.host} port {settings.port}: {problem.strerror}",
+            "set TORCHYARD_PORT to a free port, or leave it out to get one",
+        ) from problem
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+def _engines(settings: Settings) -> dict[str, Engine]:
+    # Imported here: whoever brings engines of their own need not load ours.
+    from torchyard.engines.local.engine import LocalEngine
+
+    return {"local": LocalEngine(settings)}
+
+
+def _ensure_places(database: Database) -> None:
+    with write(database) as connection:
+        projects.ensure_default(connection, datetime.now(UTC))
+        clusters.ensure_local(connection, datetime.now(UTC))

@@ -1,0 +1,1 @@
+"""One command a file: its name is the file's, its help the first sentence of the file, `command` what click runs."""

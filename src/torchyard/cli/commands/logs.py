@@ -1,0 +1,57 @@
+"""Show the log of a workload. Knows what to ask for; how lines look is the screen's."""
+
+import click
+
+from torchyard.cli.follow import open_screen
+from torchyard.cli.session import Session, project_option
+from torchyard.client import logs
+from torchyard.client.logs import LogChoice
+
+
+@click.command("logs")
+@click.argument("name")
+@project_option
+@click.option("-f", "--follow", is_flag=True, help="Go on until it is over.")
+@click.option("--replica", "--pod", metavar="REPLICA", help="Only this replica: worker-0.")
+@click.option("--rank", type=click.IntRange(min=0), metavar="N", help="Only this rank.")
+@click.option("--attempt", type=click.IntRange(min=0), metavar="N", help="This attempt, else the last; 0 for all.")
+@click.option("--previous", is_flag=True, help="The attempt before the last.")
+@click.option("--since", "--since-time", metavar="TIME", help="Not older than 5m, 2h, or a time.")
+@click.option("-t", "--tail", type=click.IntRange(min=-1), metavar="N", help="Only the last N lines.")
+@click.option("--timestamps", is_flag=True, help="Begin each line with its time.")
+def command(
+    name: str,
+    project: str | None,
+    follow: bool,
+    replica: str | None,
+    rank: int | None,
+    attempt: int | None,
+    previous: bool,
+    since: str | None,
+    tail: int | None,
+    timestamps: bool,
+) -> int:
+    """Show the log of a workload, all replicas and ranks together."""
+    session = Session(project)
+    row = session.workload(name)
+    if previous:
+        attempt = max(1, int(row.get("attempt") or 1) - 1)
+    choice = LogChoice(
+        attempt=attempt,
+        replica=replica,
+        rank=rank,
+        since=since,
+        tail=None if tail == -1 else tail,
+        follow=follow,
+    )
+    replicas, devices = int(row.get("replicas") or 1), int(row.get("devices") or 0)
+    one = replica is not None and devices <= replicas
+    several = rank is None and not one and (replicas > 1 or devices > 1)
+    screen = open_screen(apart=False, timestamps=timestamps, several=several)
+    for event in logs.read(session.server, row["id"], choice, patience=float("inf") if follow else 10.0):
+        if event.name == "line":
+            screen.line(logs.line_of(event))
+            if follow:
+                screen.flush()
+    screen.close()
+    return 0

@@ -1,0 +1,96 @@
+"""The door of the command line: help and version at once, all else handed to click.
+
+Imports nothing that costs time; a command's file is imported when that command runs.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from torchyard import __version__
+
+SECTIONS = (
+    ("Train", ("run", "training", "pytorch", "render")),
+    ("Watch", ("list", "describe", "logs", "explain", "wait", "exec", "bash")),
+    ("Change", ("stop", "resume", "delete", "workload")),
+    ("Data", ("checkpoint", "pvc")),
+    ("Places", ("project", "cluster", "node", "whoami", "config", "ui", "server", "version")),
+)
+ALIASES = {"suspend": "stop"}
+COMMANDS = Path(__file__).parent / "commands"
+
+_HEAD = """\
+Usage: torchyard COMMAND [OPTIONS] [ARGS]...
+
+Distributed PyTorch training on this machine: described once, watched, restarted, explained.
+
+  torchyard run --nproc-per-node 2 train.py --epochs 3   your torchrun line with one word changed
+"""
+_FOOT = """
+Options:
+  --version   what is installed
+  --help      this text; `torchyard COMMAND --help` for one command
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line; the answer is its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] in ("--help", "-h", "help"):
+        sys.stdout.write(help_text())
+        return 0
+    if words[0] == "--version":
+        sys.stdout.write(f"torchyard {__version__}\n")
+        return 0
+    return _run(words)
+
+
+def command_names() -> list[str]:
+    """All commands: the files in commands/."""
+    return sorted(path.stem for path in COMMANDS.glob("*.py") if not path.stem.startswith("_"))
+
+
+def help_text() -> str:
+    """The help, put together from the first sentence of each command's file."""
+    placed = {name for _, names in SECTIONS for name in names}
+    others = tuple(name for name in command_names() if name not in placed)
+    sections = (*SECTIONS, ("More", others)) if others else SECTIONS
+    parts = [_HEAD]
+    for title, names in sections:
+        rows = [f"  {name:<11} {first_sentence(name)}\n" for name in names]
+        parts.append(f"\n{title}:\n" + "".join(rows))
+    return "".join(parts) + _FOOT
+
+
+def first_sentence(name: str) -> str:
+    """What a command's file says of it, without importing it."""
+    with (COMMANDS / f"{name}.py").open(encoding="utf-8") as file:
+        return file.readline().strip().strip('"').partition(". ")[0].rstrip(".")
+
+
+def _run(words: list[str]) -> int:
+    from torchyard.cli import failure
+
+    try:
+        from torchyard.cli.root import root
+
+        # Replacement instead of a crash for names and log lines that the terminal's encoding does not know.
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="replace")
+        result = root.main(words, prog_name="torchyard", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except BrokenPipeError:
+        # Whoever read our output has enough of it (`| head`).
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        return failure.report(error, words)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

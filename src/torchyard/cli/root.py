@@ -1,0 +1,42 @@
+"""The group of all commands: finds a command's file by its name and guesses what a wrong name meant."""
+
+import difflib
+import importlib
+
+import click
+
+from torchyard.cli.main import ALIASES, command_names, help_text
+
+
+class Guessing(click.Group):
+    """A group that names the nearest command when there is none of that name."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise click.UsageError(f"there is no command {args[0][:80]!r}{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+class Root(Guessing):
+    """All commands, each imported when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*command_names(), *ALIASES])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        name = ALIASES.get(cmd_name, cmd_name)
+        if name not in command_names():
+            return None
+        command = importlib.import_module(f"torchyard.cli.commands.{name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def get_help(self, ctx: click.Context) -> str:
+        return help_text().rstrip("\n")
+
+
+root = Root(name="torchyard", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -1,0 +1,1 @@
+"""Known failures, one a file: NAME and match(lines, fault, evidence). Other packages add theirs by entry points."""

@@ -1,0 +1,443 @@
+"""Command lines against a real server: what users type, what they see, and the exit code they get."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from torchyard.client.local import running, wait_until
+
+SECONDS = 60.0
+TORCHYARD = [sys.executable, "-m", "torchyard.cli.main"]
+
+
+@dataclass
+class Yard:
+    """A server of our own and the folder that commands run in."""
+
+    env: dict[str, str]
+    folder: Path
+    numbers: list[int] = field(default_factory=list)
+
+    def run(self, *words: str, code: int | None = 0, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a command line to its end; `code` is the exit code that it must have."""
+        ran = subprocess.run(
+            [*TORCHYARD, *words],
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+            env=self.env,
+            cwd=self.folder,
+            input=stdin,
+        )
+        assert code is None or ran.returncode == code, f"{words}: {ran.returncode}\n{ran.stdout}\n{ran.stderr}"
+        return ran
+
+    def start(self, *words: str, **options: object) -> "subprocess.Popen[str]":
+        """Start a command line."""
+        return subprocess.Popen(
+            [*TORCHYARD, *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.env,
+            cwd=self.folder,
+            **options,
+        )
+
+    def name(self) -> str:
+        """A name that no other test has."""
+        self.numbers.append(0)
+        return f"w{len(self.numbers)}"
+
+    def row(self, name: str) -> dict[str, object]:
+        """What `describe` knows."""
+        found: dict[str, object] = json.loads(self.run("describe", name, "--json").stdout)
+        return found
+
+    def wait_for(self, name: str, phase: str) -> None:
+        """Until a workload is in this phase."""
+        assert wait_until(lambda: self.row(name)["phase"] == phase, SECONDS), self.row(name)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment of a server that is started by the first command and stopped at the end."""
+    home = tmp_path_factory.mktemp("yard")
+    env = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("TORCHYARD_", "XDG_"))},
+        "HOME": str(home),
+        "TORCHYARD_DATA": str(home / "data"),
+        "TORCHYARD_LOCK_FOLDER": str(home / "locks"),
+        "TORCHYARD_CPU_SLOTS": "4",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    yield env
+    subprocess.run([*TORCHYARD, "server", "stop"], env=env, check=True, timeout=SECONDS, capture_output=True)
+
+
+@pytest.fixture
+def yard(server: dict[str, str], tmp_path: Path) -> Yard:
+    """The server, and an empty folder to run things in."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return Yard(server, folder, _NUMBERS)
+
+
+_NUMBERS: list[int] = []
+
+
+def shell(script: str) -> list[str]:
+    return ["--", "sh", "-c", script]
+
+
+def test_two_first_commands_start_one_server(tmp_path: Path, server: dict[str, str]) -> None:
+    env = server | {"TORCHYARD_DATA": str(tmp_path / "data")}
+    yard = Yard(env, tmp_path)
+    started = [yard.start("list", "-o", "name") for _ in range(3)]
+    try:
+        for each in started:
+            out, err = each.communicate(timeout=SECONDS)
+            assert (each.returncode, out) == (0, ""), err
+        found = running(tmp_path / "data")
+        assert found is not None
+        assert f"pid {found.pid}" in yard.run("server", "start").stdout
+        assert str(found.pid) in yard.run("server", "status").stdout
+    finally:
+        yard.run("server", "stop")
+    assert running(tmp_path / "data") is None
+    yard.run("server", "status", code=1)
+
+
+def test_server_that_cannot_start_says_why(tmp_path: Path, server: dict[str, str]) -> None:
+    with Yard(server | {"TORCHYARD_DATA": str(tmp_path)}, tmp_path).start("server", "run") as other:
+        assert wait_until(lambda: running(tmp_path) is not None, SECONDS)
+        # Two servers on one data folder: the second says who is there.
+        ran = Yard(server | {"TORCHYARD_DATA": str(tmp_path)}, tmp_path).run("server", "run", code=1)
+        assert str(other.pid) in ran.stderr
+        other.send_signal(signal.SIGTERM)
+        other.communicate(timeout=SECONDS)
+
+
+def test_run_shows_the_output_and_exits_alike(yard: Yard) -> None:
+    ran = yard.run("run", *shell("echo out; echo err >&2; pwd; exit 3"), code=3)
+    assert ran.stdout == f"out\n{yard.folder}\n"
+    first, *rest = ran.stderr.splitlines()
+    assert re.fullmatch(r"train-\d+: 1 replica x no device = 1 rank", first)
+    assert "err" in rest
+    assert "failed: " in ran.stderr
+    assert "exit 3" in ran.stderr
+
+
+def test_run_of_a_success(yard: Yard) -> None:
+    ran = yard.run("run", "--name", yard.name(), *shell("echo $X"), "-e", "X=0", code=None)
+    assert ran.stdout == "\n"  # -e stands after the command: it is the command's
+    ran = yard.run("run", "-e", "X=1", *shell("echo $X"))
+    assert ran.stdout == "1\n"
+    assert " completed" in ran.stderr.splitlines()[-1]
+
+
+def test_run_by_signal(yard: Yard) -> None:
+    assert "SIGKILL" in yard.run("run", *shell("kill -9 $$"), code=137).stderr
+
+
+def test_spec_from_stdin(yard: Yard) -> None:
+    spec = {"kind": "training", "spec": {"command": "sh -c 'echo $GREETING'"}}
+    spec["spec"] |= {"environmentVariables": [{"name": "GREETING", "value": "hello"}]}
+    assert yard.run("run", "-", stdin=json.dumps(spec)).stdout == "hello\n"
+
+
+def test_detach_wait_logs_describe_explain_delete(yard: Yard) -> None:
+    name = yard.name()
+    ran = yard.run("run", "-d", "--name", name, *shell("echo one; echo two; exit 4"))
+    assert ran.stdout == f"{name}\n"
+    waited = yard.run("wait", name, code=4)
+    assert waited.stdout == ""
+    assert f"{name} failed" in waited.stderr
+    assert yard.run("logs", name).stdout == "one\ntwo\n"
+    assert yard.run("logs", name, "--tail", "1").stdout == "two\n"
+    assert yard.run("logs", name, "-f").stdout == "one\ntwo\n"
+    assert re.match(r"\d{4}-\d\d-\d\dT.* one\n", yard.run("logs", name, "--timestamps").stdout)
+    assert name in yard.run("list", "-o", "name").stdout.splitlines()
+    described = yard.run("describe", name).stdout
+    assert "Failed" in described
+    assert "Attempts:" in described
+    explained = yard.run("explain", name).stdout
+    assert explained.startswith(f"{name} is Failed: ")
+    assert "exit 4" in explained
+    assert yard.run("delete", name, code=2).stderr.endswith("add -y\n  see `torchyard delete --help`\n")
+    yard.run("delete", name, "-y")
+    assert wait_until(lambda: name not in yard.run("list", "-A", "-o", "name").stdout.split(), SECONDS)
+    assert "there is no workload" in yard.run("describe", name, code=2).stderr
+    yard.run("wait", name, code=125)
+
+
+def test_stop_and_resume(yard: Yard) -> None:
+    name = yard.name()
+    yard.run("run", "-d", "--name", name, *shell("echo begins; sleep 600"))
+    yard.wait_for(name, "Running")
+    yard.run("stop", name)
+    assert "stopped" in yard.run("wait", name, code=130).stderr
+    yard.run("resume", name)
+    yard.wait_for(name, "Running")
+    assert yard.row(name)["attempt"] == 2
+    yard.run("suspend", name)
+    yard.run("wait", name, code=130)
+    assert yard.run("logs", name, "--attempt", "0").stdout == "begins\nbegins\n"
+
+
+def test_taken_name_and_wrong_specs_create_nothing(yard: Yard) -> None:
+    name = yard.name()
+    yard.run("run", "-d", "--name", name, *shell("sleep 600"))
+    before = yard.run("list", "-A", "-o", "name").stdout
+    assert name in yard.run("run", "--name", name, *shell("exit 0"), code=125).stderr
+    yard.run("training", "submit", name, "--command", code=2)
+    assert "numWorkers" not in yard.run("run", "--name", "Not A Name", *shell("x"), code=125).stdout
+    yard.run("run", "--name", "x" * 10_000, *shell("exit 0"), code=125)
+    assert "devices" in yard.run("run", "-g", "99", *shell("exit 0"), code=125).stderr
+    yard.run("list", "-p", "nowhere", code=None)
+    assert "there is no project 'nowhere'" in yard.run("run", "-p", "nowhere", *shell("exit 0"), code=125).stderr
+    assert yard.run("list", "-A", "-o", "name").stdout == before
+    yard.run("delete", name, "-y")
+
+
+def test_secrets_are_not_shown(yard: Yard) -> None:
+    name = yard.name()
+    yard.env = yard.env | {"HF_TOKEN": "hunter2"}
+    ran = yard.run("run", "--name", name, "-e", "API_KEY=hunter3", *shell("echo $HF_TOKEN $API_KEY"))
+    assert ran.stdout == "hunter2 hunter3\n"
+    assert "hunter" not in yard.run("describe", name, "--json").stdout
+
+
+def test_redrawn_lines_in_a_pipe(yard: Yard) -> None:
+    script = "for i in 1 2 3; do printf 'step %s\\r' $i >&2; sleep 0.6; done; printf 'step 4\\n' >&2; echo end"
+    ran = yard.run("run", *shell(script))
+    assert ran.stdout == "end\n"
+    assert [line for line in ran.stderr.splitlines() if line.startswith("step")] == ["step 4"]
+
+
+def test_exec(yard: Yard) -> None:
+    name = yard.name()
+    yard.run("run", "-d", "--name", name, *shell("sleep 600"))
+    yard.wait_for(name, "Running")
+    ran = yard.run("exec", name, "--", "sh", "-c", "echo $TORCHYARD_WORKLOAD; echo no >&2; exit 5", code=5)
+    assert (ran.stdout, ran.stderr) == (f"{name}\n", "no\n")
+    assert yard.run("exec", name, "-i", "--", "cat", stdin="typed here\n").stdout == "typed here\n"
+    assert yard.run("exec", name, "--", "cat").stdout == ""
+    assert yard.run("bash", name, stdin="echo from the shell\nexit 6\n", code=6).stdout == "from the shell\n"
+    assert "worker-9" in yard.run("exec", name, "--replica", "worker-9", "--", "true", code=None).stderr
+    yard.run("delete", name, "-y")
+
+
+def test_exec_with_a_terminal(yard: Yard) -> None:
+    name = yard.name()
+    yard.run("run", "-d", "--name", name, *shell("sleep 600"))
+    yard.wait_for(name, "Running")
+    seen, code = in_terminal(
+        yard,
+        ["exec", name, "-it", "--", "sh", "-c", "tty >/dev/null && stty size && read x && echo got $x"],
+        typed="word\n",
+    )
+    assert code == 0
+    assert "24 80" in seen
+    assert "got word" in seen
+    yard.run("delete", name, "-y")
+
+
+def in_terminal(
+    yard: Yard, words: Sequence[str], typed: str = "", react: Callable[[int, str], None] = lambda pid, seen: None
+) -> tuple[str, int]:
+    """What a command line shows on a terminal of 24 x 80, and its exit code. `react` is called as output comes."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(yard.folder)
+        os.execve(sys.executable, [*TORCHYARD, *words], yard.env | {"TERM": "xterm", "LINES": "24", "COLUMNS": "80"})
+    import fcntl
+    import struct
+    import termios
+
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    os.write(terminal, typed.encode())
+    seen = b""
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        ready, _, _ = select.select([terminal], [], [], deadline - time.monotonic())
+        try:
+            piece = os.read(terminal, 65536) if ready else b""
+        except OSError:
+            piece = b""
+        if not piece:
+            break
+        seen += piece
+        react(pid, seen.decode(errors="replace"))
+    os.close(terminal)
+    _, status = os.waitpid(pid, 0)
+    return seen.decode(errors="replace"), os.waitstatus_to_exitcode(status)
+
+
+def test_first_interrupt_detaches(yard: Yard) -> None:
+    name = yard.name()
+    sent: list[int] = []
+
+    def react(pid: int, seen: str) -> None:
+        if "begins" in seen and not sent:
+            sent.append(pid)
+            os.kill(pid, signal.SIGINT)
+
+    seen, code = in_terminal(yard, ["run", "--name", name, *shell("echo begins; sleep 600")], react=react)
+    assert code == 130
+    for told in (f"detached; {name} goes on", f"torchyard logs {name} -f", f"torchyard stop {name}"):
+        assert told in seen
+    assert yard.row(name)["phase"] == "Running"
+    yard.run("delete", name, "-y")
+
+
+def test_second_interrupt_stops(yard: Yard) -> None:
+    name = yard.name()
+    sent: list[int] = []
+
+    def react(pid: int, seen: str) -> None:
+        if len(sent) < ("begins" in seen) + ("detached" in seen):
+            sent.append(pid)
+            os.kill(pid, signal.SIGINT)
+
+    script = "trap 'echo trapped; exit 0' TERM; echo begins; sleep 600 & wait"
+    seen, code = in_terminal(yard, ["run", "--name", name, *shell(script)], react=react)
+    assert code == 130
+    assert "trapped" in seen
+    assert f"{name} stopped" in seen
+    assert yard.row(name)["phase"] == "Stopped"
+
+
+def test_progress_bar_on_a_terminal(yard: Yard) -> None:
+    script = "for i in 1 2 3 4; do echo Epoch $i/4 loss: 0.$i; sleep 0.4; done"
+    seen, code = in_terminal(yard, ["run", *shell(script)])
+    assert code == 0
+    assert re.search(r"epoch \d/4 \[=* *\]", seen)
+
+
+def test_killed_server_is_not_noticed_by_the_run(yard: Yard, tmp_path: Path) -> None:
+    env = yard.env | {"TORCHYARD_DATA": str(tmp_path / "data")}
+    yard = Yard(env, yard.folder)
+    script = "i=0; while [ $i -lt 40 ]; do echo line $i; i=$((i+1)); sleep 0.1; done; exit 7"
+    with yard.start("run", "--name", "tough", *shell(script)) as following:
+        assert following.stdout is not None
+        lines = [following.stdout.readline()]
+        found = running(tmp_path / "data")
+        assert found is not None
+        os.kill(found.pid, signal.SIGKILL)
+        out, err = following.communicate(timeout=SECONDS)
+    assert following.returncode == 7, err
+    assert "".join(lines) + out == "".join(f"line {number}\n" for number in range(40))
+    yard.run("server", "stop")
+
+
+def test_claims_and_files(yard: Yard, tmp_path: Path) -> None:
+    claim = f"c-{yard.name()}"
+    yard.run("pvc", "create", claim, "--size", "10TB", "--access-mode", "RWX", "--path", "/data")
+    yard.run("pvc", "create", claim, "--size", "10TB", "--path", "/data", code=2)
+    listed = json.loads(yard.run("pvc", "list", "--json").stdout)
+    assert claim in [entry["meta"]["name"] for entry in listed]
+    assert re.search(rf"{claim} +/data +10TB? +RWX", yard.run("pvc", "list").stdout)
+    source = yard.folder / "data"
+    (source / "sub" / "empty").mkdir(parents=True)
+    (source / "a.txt").write_text("a")
+    (source / "sub" / "ü b.bin").write_bytes(bytes(range(256)) * 5000)
+    assert "2 files" in yard.run("pvc", "cp", "./data", f"{claim}:/data").stdout
+    assert yard.run("pvc", "ls", f"{claim}:/data").stdout.split()[::3][:2] == ["NAME", "sub/"]
+    assert yard.run("pvc", "ls", f"{claim}:/", "-o", "name").stdout == "data\n"
+    yard.run("pvc", "cp", f"{claim}:/data", "back")
+    assert (yard.folder / "back" / "sub" / "ü b.bin").read_bytes() == (source / "sub" / "ü b.bin").read_bytes()
+    yard.run("pvc", "cp", "data/a.txt", f"{claim}:/")
+    yard.run("pvc", "cp", f"{claim}:/a.txt", "./")
+    assert (yard.folder / "a.txt").read_text() == "a"
+    assert "--force" in yard.run("pvc", "cp", f"{claim}:/a.txt", ".", code=2).stderr
+    yard.run("pvc", "cp", "--force", f"{claim}:/a.txt", ".")
+    assert "-r" in yard.run("pvc", "rm", f"{claim}:/data", code=2).stderr
+    yard.run("pvc", "rm", "-r", f"{claim}:/data")
+    yard.run("pvc", "ls", f"{claim}:/data", code=2)
+    assert "there is no claim" in yard.run("pvc", "ls", "nothing:/", code=2).stderr
+    yard.run("pvc", "delete", claim, "-y")
+    assert claim not in yard.run("pvc", "list", "-o", "name").stdout.split()
+
+
+def test_submit_with_code_claim_and_checkpoint(yard: Yard) -> None:
+    name, claim = yard.name(), f"c-{yard.name()}"
+    yard.run("pvc", "create", claim, "--size", "1G", "--path", "/checkpoints")
+    code = yard.folder / "code"
+    code.mkdir()
+    (code / "save.py").write_text(
+        "import os, zipfile\n"
+        f"folder = os.environ['TORCHYARD_VOLUME_{claim.upper().replace('-', '_')}']\n"
+        "rank = os.environ['RANK']\n"
+        "print('rank', rank, 'of', os.environ['WORLD_SIZE'], 'in', os.listdir('.'))\n"
+        "with zipfile.ZipFile(f'{folder}/snapshot{rank}.pt', 'w') as file:\n"
+        "    file.writestr('archive/data.pkl', b'x' * 1000)\n"
+    )
+    ran = yard.run(
+        "training", "pytorch", "submit", name, "--workers", "1", "-g", "1", "--code", "code", "--isolation", "process",
+        "--existing-pvc", f"claimname={claim},path=/checkpoints", "--command", "--", "python", "save.py",
+    )  # fmt: skip
+    assert f"{name}: 2 replicas x 1 device = 2 ranks" in ran.stdout
+    yard.run("wait", name)
+    lines = sorted(yard.run("logs", name).stdout.splitlines())
+    assert [line.partition(" | ")[0].strip() for line in lines] == ["master-0", "worker-0"]
+    assert "rank 1 of 2 in ['save.py']" in lines[1]
+    assert yard.run("logs", name, "--replica", "worker-0").stdout == "rank 1 of 2 in ['save.py']\n"
+    found = json.loads(yard.run("checkpoint", "list", name, "--json").stdout)
+    assert sorted(each["path"] for each in found) == ["snapshot0.pt", "snapshot1.pt"]
+    yard.run("checkpoint", "download", name, "snapshot1.pt")
+    assert (yard.folder / "snapshot1.pt").stat().st_size > 1000
+    assert "--force" in yard.run("checkpoint", "download", name, "snapshot1.pt", code=2).stderr
+    yard.run("checkpoint", "download", name, "snapshot1.pt", "-o", "new/x.pt")
+    assert "snapshot0.pt" in yard.run("checkpoint", "download", name, "nothing.pt", code=2).stderr
+    yard.run("delete", name, "-y")
+
+
+def test_places(yard: Yard) -> None:
+    assert re.search(r"\* +default", yard.run("project", "list").stdout)
+    yard.run("project", "set", "default")
+    assert "nowhere" in yard.run("project", "set", "nowhere", code=2).stderr
+    assert re.search(r"\* +local", yard.run("cluster", "list").stdout)
+    yard.run("cluster", "set", "local")
+    assert "4 x " in yard.run("node", "list").stdout
+    me = json.loads(yard.run("whoami", "--json").stdout)
+    assert me["username"] in yard.run("whoami").stdout
+    assert yard.run("server", "prune", "--dry-run", "--older-than", "1d").stdout.strip()
+
+
+def test_page_opens_by_the_link_once(yard: Yard) -> None:
+    link = yard.run("ui").stdout.strip()
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    with opener.open(link, timeout=SECONDS) as page:
+        assert page.status == 200
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(link, timeout=SECONDS)
+    assert refused.value.code == 401
+    refused.value.close()
+
+
+@pytest.mark.torch
+def test_script_by_torchrun(yard: Yard) -> None:
+    (yard.folder / "train.py").write_text(
+        "import os, sys, torch.distributed as dist\n"
+        "dist.init_process_group('gloo')\n"
+        "print('rank', dist.get_rank(), 'of', dist.get_world_size(), sys.argv[1:])\n"
+        "dist.destroy_process_group()\n"
+    )
+    ran = yard.run("run", "--nproc-per-node", "2", "train.py", "--lr", "1")
+    lines = sorted(line for line in ran.stdout.splitlines() if "rank" in line)
+    assert lines == ["worker-0/0 | rank 0 of 2 ['--lr', '1']", "worker-0/1 | rank 1 of 2 ['--lr', '1']"]
+    assert "1 replica x 2 devices = 2 ranks" in ran.stderr
