@@ -1,230 +1,249 @@
-"""Trains a small network on scikit-learn's handwritten digits with DistributedDataParallel, and survives being killed.
+"""Trains a classifier of handwritten digits with DistributedDataParallel, and goes on where it was killed.
 
-    torchrun multinode.py --batch_size 32 100 25        # 100 epochs, a snapshot every 25
-
-The snapshot holds model, optimizer, random number generators, epoch and who wrote it. A snapshot on a shared claim is written
-by global rank 0; one in the working folder by local rank 0 of each replica, since every replica has a folder of its own.
+Plain PyTorch: of torchyard it only reads TORCHYARD_* variables, and it runs as well where there are none.
 """
 
 import argparse
+import filecmp
+import itertools
 import os
+import pickle
 import random
+import re
 import shutil
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import numpy
 import torch
 import torch.distributed as dist
 from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 from torch import nn
-from torch.nn.parallel import DistributedDataParallel
+from torch.optim import Adam, Optimizer
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 
-def parse() -> argparse.Namespace:
-    """The tutorial's arguments, and a few more."""
-    parser = argparse.ArgumentParser(description="distributed training on handwritten digits")
-    parser.add_argument("total_epochs", type=int, help="how many epochs to train")
-    parser.add_argument("save_every", type=int, help="epochs between two snapshots")
-    parser.add_argument("--batch_size", type=int, default=32, help="samples per rank and step (default 32)")
-    parser.add_argument("--lr", type=float, default=1e-3, help="learning rate (default 0.001)")
-    parser.add_argument("--snapshot", type=Path, default=Path("snapshot.pt"), help="where the snapshot lies")
-    parser.add_argument("--seed", type=int, default=0)
-    return parser.parse_args()
+def main() -> None:
+    args = arguments()
+    rank, local_rank, world_size = (int(os.environ[name]) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"))
+    writer = saves(args.snapshot, rank, local_rank, os.environ)
+    own = settle(args.snapshot, os.environ) if writer else None
+    chosen = [starting_point(args.snapshot, own, os.environ) if rank == 0 else None]
+
+    device = connect(local_rank)
+    sign = f"[{'GPU' if device.type == 'cuda' else 'CPU'}{rank}]"
+    # What rank 0 read counts for all: where each replica has a folder of its own, their snapshots may differ.
+    dist.broadcast_object_list(chosen, src=0)
+    start = chosen[0] or {"epoch": 0, "started_from": 0, "world_size": world_size, "random": None}
+    last = start["started_from"] + args.total_epochs
+
+    for seed in (random.seed, numpy.random.seed, torch.manual_seed):
+        seed(args.seed + rank)
+    model, optimizer = build(start, args.lr, device)
+    train, test = digits()
+    sampler = DistributedSampler(train, seed=args.seed)
+    loader = DataLoader(train, batch_size=args.batch_size, sampler=sampler)
+    if start["random"] and start["world_size"] == world_size:
+        restore_random(start["random"][rank])
+    for epoch in range(start["epoch"] + 1, last + 1):
+        sampler.set_epoch(epoch)
+        loss = train_epoch(model, optimizer, loader, device)
+        say(f"{sign} epoch {epoch}/{last} | Batchsize: {args.batch_size} | Steps: {len(loader)} | loss {loss:.4f}")
+        if epoch % args.save_every == 0 or epoch == last:
+            now = {"epoch": epoch, "world_size": world_size, "random": random_of_every_rank(world_size)}
+            if writer:
+                weights = {"model": model.module.state_dict(), "optimizer": optimizer.state_dict()}
+                save({**start, **now, **weights}, args.snapshot, os.environ)
+            dist.barrier()  # nobody trains on before the snapshot is safe
+    if rank == 0:
+        say(f"test accuracy {accuracy(model.module, test, device):.4f}")
+    dist.destroy_process_group()
 
 
-def on_shared_claim(path: Path) -> bool:
-    """Does every replica see the same file there? True for folders that torchyard mounted (TORCHYARD_VOLUME_*)."""
-    volumes = [Path(value) for name, value in os.environ.items() if name.startswith("TORCHYARD_VOLUME_")]
-    return any(path.resolve().is_relative_to(volume.resolve()) for volume in volumes)
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Trains a classifier of handwritten digits.")
+    parser.add_argument("total_epochs", type=int, help="epochs to train; that many more where it continues another run")
+    parser.add_argument("save_every", type=int, help="epochs from one snapshot to the next")
+    parser.add_argument("--batch_size", type=int, default=32, help="of each rank (32)")
+    parser.add_argument("--lr", type=float, help="learning rate (the snapshot's, or 0.001)")
+    parser.add_argument("--seed", type=int, default=0, help="of weights, order and dropout (0)")
+    parser.add_argument("--snapshot", type=Path, default=Path("snapshot.pt"), help="the file (snapshot.pt)")
+    args = parser.parse_args()
+    if min(args.total_epochs, args.save_every, args.batch_size) < 1:
+        parser.error("epochs and batch size must be above 0")
+    if not args.snapshot.parent.is_dir():
+        parser.error(f"--snapshot: there is no folder {args.snapshot.parent}; make it or mount it first")
+    if "LOCAL_RANK" not in os.environ:
+        parser.error("start it with torchrun: torchrun --standalone --nproc_per_node 2 multinode.py 100 25")
+    return args
 
 
-def author() -> dict[str, str | None]:
-    """Who writes: this workload, or nobody in particular outside of torchyard."""
-    return {"id": os.environ.get("TORCHYARD_WORKLOAD_ID"), "name": os.environ.get("TORCHYARD_WORKLOAD")}
+def connect(local_rank: int) -> torch.device:
+    """Joins the other ranks: NCCL where there are GPUs, gloo where not."""
+    if not torch.cuda.is_available():
+        dist.init_process_group("gloo")
+        return torch.device("cpu")
+    torch.cuda.set_device(local_rank)
+    dist.init_process_group("nccl", device_id=torch.device("cuda", local_rank))
+    return torch.device("cuda", local_rank)
 
 
-def load(path: Path) -> dict[str, Any] | None:
-    """A snapshot, or None when there is none that can be read; a torn one is put aside."""
-    if not path.exists():
-        return None
+def say(text: str) -> None:
+    """A line in a single write, or the lines of ranks that share a terminal get mixed."""
+    print(f"{text}\n", end="", flush=True)
+
+
+def digits() -> tuple[TensorDataset, TensorDataset]:
+    """1437 images to train and 360 to test: always the same, or a continued run is tested on what it has learnt."""
+    images, labels = (torch.tensor(part) for part in load_digits(return_X_y=True))
+    order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))
+    every = TensorDataset(images.float() / 16, labels)
+    return TensorDataset(*every[order[360:]]), TensorDataset(*every[order[:360]])
+
+
+def build(start: dict[str, Any], lr: float | None, device: torch.device) -> tuple[nn.Module, Optimizer]:
+    """Model and optimizer, with the weights of `start` if it has any; `lr` wins over the snapshot's."""
+    model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Dropout(0.2), nn.Linear(128, 10)).to(device)
+    optimizer = Adam(model.parameters(), lr=0.001)
+    if "model" in start:
+        model.load_state_dict(start["model"])
+        optimizer.load_state_dict(start["optimizer"])
+    for group in optimizer.param_groups:
+        group["lr"] = group["lr"] if lr is None else lr
+    return nn.parallel.DistributedDataParallel(model), optimizer
+
+
+def train_epoch(model: nn.Module, optimizer: Optimizer, loader: DataLoader, device: torch.device) -> float:
+    """The mean loss of this rank."""
+    model.train()
+    total = torch.zeros((), device=device)
+    for images, labels in loader:
+        loss = nn.functional.cross_entropy(model(images.to(device)), labels.to(device))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.detach()
+    return float(total) / len(loader)
+
+
+def accuracy(model: nn.Module, test: TensorDataset, device: torch.device) -> float:
+    model.eval()
+    images, labels = (tensor.to(device) for tensor in test.tensors)
+    with torch.no_grad():
+        return float((model(images).argmax(dim=1) == labels).float().mean())
+
+
+def saves(path: Path, rank: int, local_rank: int, env: Mapping[str, str]) -> bool:
+    """A file on a claim, which all replicas see, has one writer; one in the working folder has one in each replica."""
+    claims = [Path(folder) for name, folder in env.items() if name.startswith("TORCHYARD_VOLUME_") and folder]
+    shared = any(path.resolve().is_relative_to(claim.resolve()) for claim in claims)
+    return (rank if shared else local_rank) == 0
+
+
+def settle(path: Path, env: Mapping[str, str]) -> dict[str, Any] | None:
+    """The snapshot at `path` if this workload wrote it. Anything else there is kept under a second name."""
+    temporary(path, env).unlink(missing_ok=True)  # of a save that was killed
     try:
-        return dict(torch.load(path, map_location="cpu", weights_only=True))
-    except (RuntimeError, EOFError, ValueError) as problem:
-        print(f"cannot read {path} ({str(problem).splitlines()[0][:80]}); it is left as it is", flush=True)
+        snapshot = load(path)
+    except FileNotFoundError:
         return None
+    except ValueError as problem:
+        keep(path, "unreadable", str(problem))
+        path.unlink(missing_ok=True)
+        return None
+    if snapshot["written_by"]["workload_id"] == env.get("TORCHYARD_WORKLOAD_ID"):
+        return snapshot
+    writer = snapshot["written_by"]["workload"] or "unnamed"
+    keep(path, re.sub(r"[^A-Za-z0-9-]", "_", writer), f"is of workload {writer}")
+    return None
 
 
-def find_snapshot(path: Path) -> tuple[dict[str, Any] | None, bool]:
-    """(snapshot, is it ours): ours if this workload wrote one, else the one that TORCHYARD_RESUME_FROM names."""
-    own = load(path)
-    if own is not None and own["written_by"]["id"] == author()["id"]:
-        return own, True
-    other = os.environ.get("TORCHYARD_RESUME_FROM")
-    return (load(Path(other)) if other else None), False
+def starting_point(path: Path, own: dict[str, Any] | None, env: Mapping[str, str]) -> dict[str, Any] | None:
+    """Our own snapshot, else the one that we were asked to continue from, else None: from the beginning."""
+    source = env.get("TORCHYARD_RESUME_FROM")
+    if own:
+        say(f"resuming from snapshot at epoch {own['epoch']} ({path})")
+    if own or not source:
+        return own
+    try:
+        other = load(Path(source))
+    except (OSError, ValueError) as problem:
+        raise SystemExit(f"cannot continue from {source}: {problem}") from problem
+    say(f"continuing from {source} (epoch {other['epoch']} of workload {other['written_by']['workload'] or 'unnamed'})")
+    return {**other, "started_from": other["epoch"], "random": None}
 
 
-def save(path: Path, snapshot: dict[str, Any]) -> None:
-    """Write atomically: a kill at any moment leaves the old snapshot or the new one, never half of one."""
-    keep_foreign(path)
-    fresh = path.with_name(f".{path.name}.new")
-    with fresh.open("wb") as file:
-        torch.save(snapshot, file)
+def load(path: Path) -> dict[str, Any]:
+    """Raises ValueError with half a sentence when the file is no whole snapshot of this script."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if archive.testzip():  # torch.load alone checks no sums
+                raise zipfile.BadZipFile
+        snapshot: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    except (zipfile.BadZipFile, RuntimeError, pickle.UnpicklingError) as error:
+        raise ValueError("is torn, or no snapshot at all") from error
+    if not isinstance(snapshot, dict) or not {"started_from", "random", "written_by"} <= snapshot.keys():
+        raise ValueError("is not a snapshot of this script")
+    return snapshot
+
+
+def save(snapshot: dict[str, Any], path: Path, env: Mapping[str, str]) -> None:
+    """Leaves the old file or the new one, whole, whenever it is killed: write beside, make durable, rename."""
+    written_by = {name: env.get(f"TORCHYARD_{name.upper()}") for name in ("workload_id", "workload", "attempt")}
+    settle(path, env)  # another workload may have saved here since
+    with temporary(path, env).open("wb") as file:
+        torch.save({**snapshot, "written_by": written_by}, file)
         file.flush()
         os.fsync(file.fileno())
-    fresh.replace(path)
+    temporary(path, env).replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
     os.fsync(folder)
     os.close(folder)
 
 
-def keep_foreign(path: Path) -> None:
-    """A snapshot of another workload, or one that cannot be read, gets a second name before ours takes its place."""
-    if not path.exists():
-        return
-    found = load(path)
-    if found is not None and found["written_by"]["id"] == author()["id"]:
-        return
-    name = (found["written_by"]["name"] or "other") if found is not None else "torn"
-    kept = path.with_name(f"{path.stem}-{name}{path.suffix}")
-    kept.unlink(missing_ok=True)
-    try:
-        os.link(path, kept)
-    except OSError:
-        shutil.copy2(path, kept)
-    print(f"kept {path} of {name} as {kept.name}", flush=True)
+def temporary(path: Path, env: Mapping[str, str]) -> Path:
+    """Beside the file, and the same for the same replica of every attempt: no other writer uses it."""
+    return path.with_name(f".{path.name}.{env.get('TORCHYARD_WORKLOAD_ID', 'local')}.{env.get('GROUP_RANK', '0')}.tmp")
 
 
-def random_state() -> dict[str, Any]:
-    """Where the random number generators stand, in types that weights_only can load."""
-    version, numbers, gauss = random.getstate()
-    kind, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
-    return {
+def keep(path: Path, label: str, why: str) -> None:
+    """A second name for the file, or a copy where there are no hard links: the first name stays good for others."""
+    for number in itertools.count(1):
+        kept = path.with_name(f"{path.stem}-{label}{f'-{number}' if number > 1 else ''}{path.suffix}")
+        new = not kept.exists()
+        try:
+            os.link(path, kept)
+        except OSError:  # the name is taken, or there are no hard links here
+            if not kept.exists():
+                shutil.copy2(path, kept)
+        if filecmp.cmp(path, kept, shallow=False):
+            break
+    if new:
+        say(f"{path} {why}: kept as {kept}")
+
+
+def random_of_every_rank(world_size: int) -> list[dict[str, Any]]:
+    """The state of the random number generators, of which each rank has its own."""
+    own = {
+        "python": random.getstate(),
+        "numpy": numpy.random.get_state(legacy=False),
         "torch": torch.get_rng_state(),
         "cuda": torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
-        "python": [version, list(numbers), gauss],
-        "numpy": [kind, [int(key) for key in keys], int(position), int(has_gauss), float(cached)],
     }
+    own["numpy"]["state"]["key"] = own["numpy"]["state"]["key"].tolist()  # weights_only loads no numpy arrays
+    states: list[dict[str, Any]] = [{}] * world_size
+    dist.all_gather_object(states, own)
+    return states
 
 
-def set_random_state(state: dict[str, Any]) -> None:
-    """Put the generators back."""
+def restore_random(state: dict[str, Any]) -> None:
+    random.setstate(state["python"])
+    numpy.random.set_state(state["numpy"])
     torch.set_rng_state(state["torch"])
     if state["cuda"] is not None and torch.cuda.is_available():
         torch.cuda.set_rng_state(state["cuda"])
-    version, numbers, gauss = state["python"]
-    random.setstate((version, tuple(numbers), gauss))
-    kind, keys, position, has_gauss, cached = state["numpy"]
-    np.random.set_state((kind, np.array(keys, dtype=np.uint32), position, has_gauss, cached))
-
-
-def digits(batch_size: int) -> tuple[DataLoader[Any], DistributedSampler[Any], torch.Tensor, torch.Tensor]:
-    """This rank's share of the training digits, and all test digits."""
-    images, labels = load_digits(return_X_y=True)
-    split = train_test_split(images / 16.0, labels, test_size=0.2, random_state=0, stratify=labels)
-    train_x, test_x, train_y, test_y = (torch.as_tensor(part) for part in split)
-    train = TensorDataset(train_x.float(), train_y.long())
-    sampler: DistributedSampler[Any] = DistributedSampler(train, shuffle=True)
-    return DataLoader(train, batch_size=batch_size, sampler=sampler), sampler, test_x.float(), test_y.long()
-
-
-class Trainer:
-    """One rank's part of the training."""
-
-    def __init__(self, options: argparse.Namespace) -> None:
-        self.options = options
-        self.rank, self.local_rank = dist.get_rank(), int(os.environ["LOCAL_RANK"])
-        self.device = torch.device("cuda", self.local_rank) if torch.cuda.is_available() else torch.device("cpu")
-        self.loader, self.sampler, self.test_x, self.test_y = digits(options.batch_size)
-        net = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Dropout(0.1), nn.Linear(128, 10)).to(self.device)
-        self.model = DistributedDataParallel(net, device_ids=[self.local_rank] if torch.cuda.is_available() else None)
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=options.lr)
-        self.first, self.last = 0, options.total_epochs
-        self.resume()
-
-    def resume(self) -> None:
-        """Go on where this workload was, or further from where another one ended."""
-        snapshot, ours = find_snapshot(self.options.snapshot)
-        if snapshot is None:
-            return
-        self.model.module.load_state_dict(snapshot["model"])
-        self.optimizer.load_state_dict(snapshot["optimizer"])
-        self.first = int(snapshot["epoch"])
-        if ours:
-            self.last = int(snapshot["last_epoch"])
-            set_random_state(snapshot["random"][min(self.rank, len(snapshot["random"]) - 1)])
-            print(f"[rank {self.rank}] resuming from snapshot at epoch {self.first}", flush=True)
-            return
-        self.last = self.first + self.options.total_epochs
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.options.lr
-        name = snapshot["written_by"]["name"]
-        print(f"[rank {self.rank}] continuing from epoch {self.first} of {name}, lr {self.options.lr}", flush=True)
-
-    def train(self) -> None:
-        """All epochs that are left."""
-        for epoch in range(self.first + 1, self.last + 1):
-            loss = self.run_epoch(epoch)
-            print(f"[rank {self.rank}] epoch {epoch}/{self.last} | steps {len(self.loader)} | loss {loss:.4f}", flush=True)
-            if epoch % self.options.save_every == 0 or epoch == self.last:
-                self.save(epoch)
-
-    def run_epoch(self, epoch: int) -> float:
-        """One pass over this rank's share; the mean loss."""
-        self.sampler.set_epoch(epoch)
-        self.model.train()
-        total = 0.0
-        for x, y in self.loader:
-            self.optimizer.zero_grad()
-            loss = nn.functional.cross_entropy(self.model(x.to(self.device)), y.to(self.device))
-            loss.backward()
-            self.optimizer.step()
-            total += loss.item()
-        return total / len(self.loader)
-
-    def save(self, epoch: int) -> None:
-        """A snapshot by the rank whose business it is; nobody runs ahead of it."""
-        states: list[Any] = [None] * dist.get_world_size()
-        dist.all_gather_object(states, random_state())
-        shared = on_shared_claim(self.options.snapshot)
-        if self.rank == 0 if shared else self.local_rank == 0:
-            save(
-                self.options.snapshot,
-                {
-                    "model": self.model.module.state_dict(),
-                    "optimizer": self.optimizer.state_dict(),
-                    "random": states,
-                    "epoch": epoch,
-                    "last_epoch": self.last,
-                    "world_size": dist.get_world_size(),
-                    "written_by": author(),
-                },
-            )
-            print(f"[rank {self.rank}] saved {self.options.snapshot} at epoch {epoch}", flush=True)
-        dist.barrier()
-
-    def test(self) -> None:
-        """How many of the test digits are read right."""
-        self.model.eval()
-        with torch.no_grad():
-            guess = self.model.module(self.test_x.to(self.device)).argmax(dim=1).cpu()
-        if self.rank == 0:
-            print(f"test accuracy {(guess == self.test_y).float().mean().item():.4f}", flush=True)
-
-
-def main() -> None:
-    """One rank, started by torchrun."""
-    options = parse()
-    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
-    if torch.cuda.is_available():
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    torch.manual_seed(options.seed + dist.get_rank())
-    trainer = Trainer(options)
-    trainer.train()
-    trainer.test()
-    dist.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -167,7 +167,7 @@ def test_end_sentence() -> None:
     verdict = {"sentence": "rank 1 failed", "nextStep": "look"}
     assert (
         end_sentence({"name": "a", "phase": "Failed", "phaseMessage": "x"}, verdict)
-        == "a failed: rank 1 failed\n  look"
+        == "a failed: rank 1 failed\n  next: look"
     )
 
 

@@ -254,6 +254,13 @@ def test_without_exact_ends_the_report_of_torchrun_says_who_was_first(others: di
     assert found.fault and (found.fault.rank, found.fault.signal) == (1, 6)
 
 
+def test_a_rank_that_ended_before_anybody_saw_it_is_known_from_torchrun() -> None:
+    lines = said(raised("ImportError: x"), 1) + said(report(1, 1, {0: -15}))
+    for code, cause in ((1, Cause.USER), (0, Cause.MASKED_EXIT)):
+        found = judge(replica(code=code, ranks=(rank(0, 5.5, signal=15),)), logs={"worker-0": lines}, nproc=2)
+        assert (found.cause, found.fault and found.fault.exception) == (cause, "ImportError: x")
+
+
 def test_of_equal_errors_the_earliest_counts() -> None:
     found = judge(
         replica(code=1, ranks=(rank(0, 5.02, 1), rank(1, 5.01, 1))),
@@ -323,7 +330,7 @@ def test_bash_killed_over_its_ranks_is_named() -> None:
 
 def test_torchrun_ended_by_somebodys_sigterm_is_named() -> None:
     text = (
-        "W0101 00:00:05.9 99 torch/distributed/elastic/agent/server/api.py:753] Received 15 death signal, shutting down\n"
+        "W0101 00:00:05.9 99 torch/distributed/elastic/agent/server/api.py:753] Received 15 death signal\n"
         "torch.distributed.elastic.multiprocessing.api.SignalException: Process 99 got signal: 15"
     )
     found = judge(replica(code=1, ranks=(rank(0, 6, 1),)), logs={"worker-0": said(text)})
@@ -408,8 +415,16 @@ ADDRESS = (
 )
 def test_only_our_own_port_as_told_by_launcher_or_rank_0(port: int, rank_of_line: int | None, cause: Cause) -> None:
     lines = said(raised(ADDRESS.format(port)), rank_of_line)
-    found = judge(replica(code=1, launchers=1), logs={"worker-0": lines}, port=29877)
-    assert found.cause is cause
+    ranks = () if rank_of_line is None else (rank(rank_of_line, 5, 1),)
+    found = judge(replica(code=1, ranks=ranks, launchers=1), logs={"worker-0": lines}, port=29877)
+    assert (found.cause, found.signature) == (cause, "portTaken")
+
+
+def test_a_warning_about_the_port_before_another_error_is_not_the_cause() -> None:
+    warning = "[c10d] The server socket has failed to bind to [::]:29877 (errno: 98 - Address already in use)."
+    lines = said(warning, 0) + said(raised("ValueError: boom"), 0)
+    found = judge(replica(code=1, ranks=(rank(0, 5, 1),)), logs={"worker-0": lines}, port=29877)
+    assert found.cause is Cause.USER
 
 
 @pytest.mark.parametrize(
@@ -558,7 +573,7 @@ _REPLICA = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     st.lists(_REPLICA, max_size=2),
     st.lists(_LINE, max_size=25),

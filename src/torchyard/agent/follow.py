@@ -97,14 +97,18 @@ class Follower:
     def _listed(self, folder: str, now: float) -> list[str]:
         """Names in a folder, listed again only when it has changed, or changed just before the last time."""
         try:
-            changed = os.stat(folder).st_mtime_ns
-            before, listed_at, names = self._names.get(folder, (-1, 0.0, []))
-            if changed != before or listed_at - changed / 1e9 < _SETTLED:
-                with os.scandir(folder) as entries:
-                    names = sorted(entry.name for entry in entries)
-                self._names[folder] = (changed, now, names)
+            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
             return []
+        try:
+            changed = os.fstat(fd).st_mtime_ns
+            before, listed_at, names = self._names.get(folder, (-1, 0.0, []))
+            if changed != before or listed_at - changed / 1e9 < _SETTLED:
+                with os.scandir(fd) as entries:
+                    names = sorted(entry.name for entry in entries)
+                self._names[folder] = (changed, now, names)
+        finally:
+            os.close(fd)
         return names
 
     def _open_folder(self, folder: str, out: list[Record], now: float) -> None:

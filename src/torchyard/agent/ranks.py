@@ -203,6 +203,11 @@ class Book:
         self._release(item)
         return True
 
+    def fd_of(self, pid: int) -> int:
+        """The pidfd by which a live one is waited for; -1: none."""
+        item = self._live.get(pid)
+        return item.fd if item is not None else -1
+
     def unwatched(self) -> list[Launcher | Rank]:
         """Those without a pidfd that have ended meanwhile."""
         blind = [item for item in self._live.values() if item.fd < 0]

@@ -18,12 +18,25 @@ class Folder:
     """The replica folder, held open: it may be renamed meanwhile."""
 
     def __init__(self, path: str) -> None:
-        self.path = path
         self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def open(self, name: str, flags: int) -> int:
         """Open a file in it."""
         return os.open(name, flags | os.O_CLOEXEC, 0o600, dir_fd=self.fd)
+
+    def make(self, name: str) -> None:
+        """Make a folder in it, unless it is there."""
+        try:
+            os.mkdir(name, 0o700, dir_fd=self.fd)
+        except FileExistsError:
+            pass
+
+    def remove(self, name: str) -> None:
+        """Remove a file from it, if it is there."""
+        try:
+            os.unlink(name, dir_fd=self.fd)
+        except FileNotFoundError:
+            pass
 
     def has(self, name: str) -> bool:
         """Is there such a file?"""
@@ -64,7 +77,7 @@ def claim_start(folder: Folder) -> int | None:
         _write_all(fd, json.dumps(document).encode() + b"\n")
     except OSError:
         os.close(fd)
-        os.unlink("started", dir_fd=folder.fd)
+        folder.remove("started")
         raise
     return fd
 

@@ -30,6 +30,18 @@ def spawn(
     return pid
 
 
+def keep_files() -> None:
+    """What was inherited (device locks) is held here, and not passed on to what is started from now on."""
+    with os.scandir("/proc/self/fd") as entries:
+        fds = [int(entry.name) for entry in entries]
+    for fd in fds:
+        try:
+            if fd > 2:
+                os.set_inheritable(fd, False)
+        except OSError:
+            continue
+
+
 def _become(
     argv: list[str], env: dict[str, str], cwd: str | None, files: tuple[int, int, int], session: bool, terminal: bool
 ) -> None:

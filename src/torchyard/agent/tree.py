@@ -7,6 +7,8 @@ import signal
 import time
 from collections.abc import Callable
 
+Reaped = Callable[[int, int], object]
+
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -79,8 +81,8 @@ def children(pid: int) -> list[int]:
     return found
 
 
-def below(root: int, without: frozenset[int] = frozenset()) -> list[Process]:
-    """Everything below a process, parents first, leaving out the subtrees in `without`."""
+def below(root: int, without: frozenset[int] = frozenset(), leaves: frozenset[int] = frozenset()) -> list[Process]:
+    """Everything below a process, parents first, but not the subtrees in `without`, nor what is below `leaves`."""
     found: list[Process] = []
     queue = children(root)
     seen = {root, *without}
@@ -91,7 +93,8 @@ def below(root: int, without: frozenset[int] = frozenset()) -> list[Process]:
         process = look(pid)
         if process is not None:
             found.append(process)
-            queue.extend(children(pid))
+            if pid not in leaves:
+                queue.extend(children(pid))
     return found
 
 
@@ -126,7 +129,7 @@ def ticks_now() -> int:
     return int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
 
 
-def reap(reaped: Callable[[int, int], None]) -> bool:
+def reap(reaped: Reaped) -> bool:
     """Collect the children that have ended, telling each (pid, wait status). False: no child is left at all."""
     while True:
         try:
@@ -154,7 +157,7 @@ def strike(root: int, itself: bool = False) -> None:
             continue
 
 
-def end_all(reaped: Callable[[int, int], None]) -> None:
+def end_all(reaped: Reaped) -> None:
     """SIGKILL everything below this process, which must be the reaper of its orphans, until nothing is left."""
     pause = 0.001
     while True:
@@ -163,6 +166,16 @@ def end_all(reaped: Callable[[int, int], None]) -> None:
             return
         time.sleep(pause)
         pause = min(2 * pause, 0.1)
+
+
+def gone_within(patience: float, reaped: Reaped) -> bool:
+    """Wait until no child is left, but not for ever."""
+    until = time.monotonic() + patience
+    while reap(reaped):
+        if time.monotonic() >= until:
+            return False
+        time.sleep(0.005)
+    return True
 
 
 def exit_of(status: int) -> tuple[int | None, int | None]:

@@ -3,6 +3,7 @@
 Two threads read the server's streams; this one shows what they bring and listens for Ctrl-C.
 """
 
+import contextlib
 import queue
 import shutil
 import sys
@@ -166,7 +167,7 @@ def _tell(event: ServerEvent, story: Story, screen: Screen) -> None:
             story.progress = event.data.get("progress", event.data)
         case "workload":
             _tell_phase(event.data, story, screen)
-        case "event" if event.data.get("type") == "Warning":
+        case "event" if event.data.get("type") == "Warning" and event.data.get("reason") != "Phase":
             screen.say(f"{story.name}: {event.data.get('message', '')}")
 
 
@@ -196,7 +197,11 @@ def _close(session: Session, row: Row, story: Story, screen: Screen) -> int:
 def tell_end(session: Session, row: Row, screen: Screen) -> int:
     """The last sentence about a workload that is over, and its exit code."""
     final = workloads.get(session.server, row["id"])
-    verdict = workloads.explain(session.server, row["id"]) if final["phase"] == "Failed" else {}
+    verdict: Row = {}
+    if final["phase"] == "Failed":
+        # The exit code is the training's also where nobody can explain it.
+        with contextlib.suppress(TorchyardError):
+            verdict = workloads.explain(session.server, row["id"])
     screen.say(end_sentence(final, verdict))
     return exit_code(final)
 
@@ -207,7 +212,8 @@ def end_sentence(row: Row, verdict: Row) -> str:
     if phase == "Failed":
         why = verdict.get("sentence") or row.get("phaseMessage") or "see `torchyard explain`"
         next_step = verdict.get("nextStep")
-        return f"{name} failed: {why}" + (f"\n  {next_step}" if next_step else "")
+        told = why if why.startswith(name) else f"{name} failed: {why}"
+        return told + (f"\n  next: {next_step}" if next_step else "")
     why = row.get("phaseMessage")
     return f"{name} {phase.lower()}" + (f": {why}" if why else "")
 

@@ -70,7 +70,7 @@ def pods(server: Server, identity: str) -> list[Row]:
 def happenings(server: Server, identity: str, limit: int = 50) -> list[Row]:
     """Its last events, oldest first."""
     answer: list[Row] = server.get(f"/workloads/{quote(identity)}/events", limit=limit)["events"]
-    return sorted(answer, key=lambda event: str(event.get("createdAt", "")))
+    return answer[::-1]
 
 
 def attempts(server: Server, identity: str) -> list[Row]:

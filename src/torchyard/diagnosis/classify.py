@@ -14,6 +14,7 @@ from torchyard.domain.observation import LostBecause, ReplicaSeen, ReplicaState
 from torchyard.domain.workload import EndingBecause
 
 LAST_LINES = 20
+MAX_ERROR = 160
 _KILL = 9
 _NEAR_END = 5
 """A line so close to the end of a log counts as its last word."""
@@ -62,8 +63,11 @@ def is_masked(one: Scene) -> bool:
     ranks = one.generation
     if any(rank.signal is not None or rank.code not in (None, 0) for rank in ranks):
         return True
-    known_good = bool(ranks) and all(rank.code == 0 for rank in ranks)
-    return one.last_report is not None and not known_good
+    last = one.last_report
+    if last is None:
+        return False
+    good = {rank.rank for rank in ranks if rank.code == 0}
+    return len(good) < len(ranks) or last.root.rank not in good
 
 
 def _completed(evidence: Evidence, scenes: tuple[Scene, ...]) -> Diagnosis:
@@ -194,7 +198,7 @@ def _cause(evidence: Evidence, scenes: tuple[Scene, ...], suspect: Suspect, faul
         sentence += " (its log is empty: what a killed program had printed may still have been in its buffer)"
     if place.seen.oom_kills and _by_kill(fault):
         return Cause.OOM, f"{sentence}: the kernel killed it because the memory was used up"
-    if evidence.port is not None and _port_taken(evidence.port, evidence, scenes):
+    if evidence.port is not None and _met_nobody(suspect) and _port_taken(evidence.port, scenes):
         return Cause.PORT_TAKEN, sentence
     return Cause.USER, sentence
 
@@ -204,7 +208,12 @@ def _by_kill(fault: Fault) -> bool:
     return fault.signal == _KILL or fault.code == 128 + _KILL or worker
 
 
-def _port_taken(port: int, evidence: Evidence, scenes: tuple[Scene, ...]) -> bool:
+def _met_nobody(suspect: Suspect) -> bool:
+    """What it ended by may follow from a port that was taken."""
+    return suspect.blame is not Blame.OWN or (suspect.raised is not None and "in use" in suspect.raised.text)
+
+
+def _port_taken(port: int, scenes: tuple[Scene, ...]) -> bool:
     """Launchers and rank 0 listen on the port; what others print of it is hearsay."""
     said = (line for one in scenes for line in one.lines if line.rank is None or line.rank == 0)
     return any("server socket" in line.text and port_in(line.text) == port for line in said)
@@ -214,7 +223,7 @@ def _sentence(evidence: Evidence, suspect: Suspect, fault: Fault) -> str:
     who = _who(evidence, suspect)
     if fault.exception is not None:
         where = f" ({fault.frame})" if fault.frame else ""
-        how = f"failed with {fault.exception}{where}"
+        how = f"failed with {_brief(fault.exception)}{where}"
     elif fault.signal is not None:
         how = f"was {fault.exit}"
     elif fault.code is not None and fault.code > 128:
@@ -222,6 +231,11 @@ def _sentence(evidence: Evidence, suspect: Suspect, fault: Fault) -> str:
     else:
         how = f"ended with {fault.exit}" if fault.code is not None else fault.exit
     return f"{who} {how}"
+
+
+def _brief(error: str) -> str:
+    """Short enough for a sentence; the fault keeps more of it."""
+    return error if len(error) <= MAX_ERROR else error[: MAX_ERROR - 3].rstrip() + "..."
 
 
 def _who(evidence: Evidence, suspect: Suspect) -> str:

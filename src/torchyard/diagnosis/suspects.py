@@ -24,7 +24,7 @@ _CONNECTION = re.compile(
     r"|Watchdog caught collective operation timeout|socketProgress|NCCL communicator was aborted",
 )
 _TICK = timedelta(milliseconds=1)
-_START_SLACK = timedelta(seconds=1)
+_START_SLACK = timedelta(milliseconds=100)
 
 
 class Blame(enum.IntEnum):
@@ -145,10 +145,8 @@ def _of_ranks(evidence: Evidence, one: Scene) -> list[Suspect]:
             code, signal = said.code, said.signal
         at = at or (said.at if said else None) or (own[-1].at if own else one.seen.ended_at)
         found.append(_suspect(one, rank.rank, code, signal, at, own))
-    if not one.seen.ranks:
-        for number, said in told.items():
-            own = _own(one, number, None)
-            found.append(_suspect(one, number, said.code, said.signal, said.at, own))
+    for number, said in told.items():
+        found.append(_suspect(one, number, said.code, said.signal, said.at, _own(one, number, None)))
     return found
 
 

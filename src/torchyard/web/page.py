@@ -10,13 +10,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from torchyard import __version__
-from torchyard.control import read
 from torchyard.control.yard import Yard
-from torchyard.server.api.workloads import all_changes, rows
+from torchyard.server.api.workloads import all_changes, newest
 from torchyard.server.auth import COOKIE, SESSION_SECONDS
-from torchyard.server.deps import DoorkeeperNow, YardNow, events
+from torchyard.server.deps import DoorkeeperNow, YardNow, events, look
 from torchyard.server.shapes import Json
 from torchyard.server.stream import EventStream, Sent
+from torchyard.store import workloads
 from torchyard.store.workloads import WorkloadQuery
 
 ROOM = Path(__file__).parent
@@ -50,10 +50,10 @@ async def page(
         return _enter(request, session)
     if request.state.user is None:
         return HTMLResponse(templates.get_template("door.html").render(stale=code is not None), 401, HEADERS)
-    found = await read.page(yard, WorkloadQuery(limit=SHOWN))
+    shown, total = await look(yard, lambda c: (newest(c, SHOWN), workloads.page(c, WorkloadQuery(limit=1)).total))
     html = templates.get_template("workloads.html").render(
-        rows=[view(shown) for shown in await rows(yard, found.rows)],
-        total=found.total,
+        rows=[view(row) for row in shown],
+        total=total,
         user=request.state.user,
         version=__version__,
     )

@@ -8,7 +8,8 @@ from torchyard.cli.meter import copied
 from torchyard.cli.output import Column, Row, age, note, output_options, show_rows
 from torchyard.cli.root import Guessing
 from torchyard.cli.session import Session, project_option
-from torchyard.client import checkpoints
+from torchyard.cli.transfer import download_folder
+from torchyard.client import checkpoints, claims
 from torchyard.domain.errors import Conflict, NotFound
 from torchyard.domain.quantities import show_size
 
@@ -18,9 +19,9 @@ def _state(row: Row) -> str:
 
 
 def path_of(row: Row) -> str:
-    """`checkpoints:/snapshot.pt` on a claim; a path in the working folder else."""
-    path = str(row["path"])
-    return f"{row['claim']}:/{path.lstrip('/')}" if row.get("claim") else path
+    """`checkpoints:/snapshot.pt` on a claim; a path of this machine in the working folder."""
+    place, path = str(row.get("claim") or ""), str(row["path"]).lstrip("/")
+    return f"{place.rstrip('/')}/{path}" if place.startswith("/") or not place else f"{place}:/{path}"
 
 
 COLUMNS = (
@@ -81,11 +82,22 @@ def download(name: str, file: str | None, project: str | None, output: str | Non
         aim = aim / Path(chosen["path"]).name
     if aim.exists() and not force:
         raise Conflict(f"{aim} is there already", "choose another with -o PATH, or write over it with --force")
-    with checkpoints.open_content(session.server, row["id"], chosen) as response:
-        copied(response, aim, int(chosen["size"]))
+    size = _bring(session, row, chosen, aim)
     if not chosen["complete"]:
         note(f"warning: {path_of(chosen)} is {_state(chosen)}")
-    click.echo(f"{aim}  {show_size(aim.stat().st_size)}")
+    click.echo(f"{aim}  {show_size(size)}")
+
+
+def _bring(session: Session, row: Row, chosen: Row, aim: Path) -> int:
+    if chosen["format"] != "dcp":
+        with checkpoints.open_content(session.server, row["id"], chosen) as response:
+            copied(response, aim, int(chosen["size"]))
+        return aim.stat().st_size
+    # A folder of many files. In the working folder there is nothing to download: it is on this machine.
+    if str(chosen["claim"]).startswith("/"):
+        raise Conflict(f"{path_of(chosen)} is a folder on this machine", "copy it with cp -r")
+    claim = claims.find(session.server, chosen["claim"], session.project_id)
+    return download_folder(session.server, claim["meta"]["id"], chosen["path"], aim)
 
 
 def choose(name: str, found: list[Row], file: str | None) -> Row:

@@ -28,13 +28,14 @@ def command(name: str, project: str | None, output: str) -> None:
 
 def page(name: str, verdict: Row) -> str:
     """The verdict for people: the sentence, what failed first, the evidence, the next step."""
-    lines = [f"{name} is {verdict['phase']}: {verdict['sentence']}"]
+    told = str(verdict["sentence"])
+    lines = [told if told.startswith(name) else f"{name} is {verdict['phase']}: {told}"]
     if verdict.get("cause"):
         lines.append(f"  cause: {verdict['cause']}")
     lines += [f"  {line}" for line in _fault(verdict.get("fault"))]
     lines += [f"  - {fact}" for fact in verdict.get("evidence") or ()]
     if verdict.get("nextStep"):
-        lines += ["", f"  {verdict['nextStep']}"]
+        lines += [f"  next: {verdict['nextStep']}"]
     return "\n".join(lines) + "\n"
 
 

@@ -48,10 +48,12 @@ def command(
     one = replica is not None and devices <= replicas
     several = rank is None and not one and (replicas > 1 or devices > 1)
     screen = open_screen(apart=False, timestamps=timestamps, several=several)
-    for event in logs.read(session.server, row["id"], choice, patience=float("inf") if follow else 10.0):
-        if event.name == "line":
-            screen.line(logs.line_of(event))
-            if follow:
-                screen.flush()
-    screen.close()
+    try:
+        for event in logs.read(session.server, row["id"], choice, patience=float("inf") if follow else 10.0):
+            if event.name == "line":
+                screen.line(logs.line_of(event))
+                if follow:
+                    screen.flush()
+    finally:
+        screen.close()
     return 0

@@ -10,10 +10,11 @@ from typing import Any
 import click
 
 from torchyard.cli.commands.delete import ask
-from torchyard.cli.meter import copied, metered, pieces_of
+from torchyard.cli.meter import metered, pieces_of
 from torchyard.cli.output import Column, Row, age, as_text, note, output_options, plural, show_rows, write
 from torchyard.cli.root import Guessing
 from torchyard.cli.session import Session, project_option
+from torchyard.cli.transfer import all_files, download
 from torchyard.client import claims
 from torchyard.domain.errors import Conflict, Invalid, NotFound
 from torchyard.domain.quantities import parse_size, show_size
@@ -256,7 +257,7 @@ def _download(session: Session, place: Place, aim: str, force: bool) -> tuple[in
         base = target / name if aim.endswith("/") and name else target
         pairs = [
             (entry, base / PurePosixPath(entry["path"]).relative_to(place.path or "."))
-            for entry in _all_files(session, identity, place.path)
+            for entry in all_files(session.server, identity, place.path)
         ]
     else:
         inside = target.is_dir() or aim.endswith("/")
@@ -266,13 +267,5 @@ def _download(session: Session, place: Place, aim: str, force: bool) -> tuple[in
     if taken and not force:
         raise Conflict(f"{taken[0]} is there already", "write over it with --force")
     for entry, path in pairs:
-        with claims.open_file(session.server, identity, entry["path"]) as response:
-            copied(response, path, int(entry["size"]))
+        download(session.server, identity, entry, path)
     return len(pairs), sum(int(entry["size"]) for entry, _ in pairs)
-
-
-def _all_files(session: Session, identity: str, folder: str) -> list[Row]:
-    found: list[Row] = []
-    for entry in sorted(claims.files(session.server, identity, folder), key=lambda row: str(row["path"])):
-        found += _all_files(session, identity, entry["path"]) if entry["folder"] else [entry]
-    return found

@@ -54,9 +54,11 @@ async def remove(claim_id: str, yard: YardNow, path: Path) -> Response:
 
 
 def clean(path: str) -> str:
-    """The path below the claim's root. Raises Invalid for what no file is called."""
+    """The path below the claim's root. Raises Invalid for what no file is called, and for a way out of the claim."""
     if "\0" in path or any("\ud800" <= letter <= "\udfff" for letter in path):
         raise Invalid("path: this is no path of a file")
+    if ".." in path.split("/"):
+        raise Invalid("path: leads out of the claim", "write it from the claim's root, without ..")
     return path.strip("/")
 
 

@@ -1,7 +1,8 @@
 """Workloads of all kinds: list, count, show; pods, attempts, events, history, progress; changes as they happen."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Sized
+import json
+from collections.abc import AsyncGenerator, Sequence, Sized
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal
@@ -61,8 +62,7 @@ async def listing(
         search=search,
         deleted=deleted,
     )
-    page = await read.page(yard, query)
-    return JSONResponse({"workloads": await rows(yard, page.rows), "next": page.next})
+    return Response(await look(yard, partial(_page, query=query)), media_type="application/json")
 
 
 @router.get("/count", operation_id="countWorkloads")
@@ -155,12 +155,17 @@ async def stream_one(
     return events(request, yard, _one(yard, workload_id, seen))
 
 
-async def rows(yard: Yard, found: Iterable[Workload]) -> list[Json]:
+def _page(connection: Connection, query: WorkloadQuery) -> bytes:
+    # All in one go, JSON included: each way to another thread and back costs more than the rows do.
+    page = workload_store.page(connection, query)
+    return json.dumps({"workloads": rows(connection, page.rows), "next": page.next}).encode()
+
+
+def rows(connection: Connection, found: Sequence[Workload]) -> list[Json]:
     """Workloads as rows, with their progress."""
-    workloads, moment = tuple(found), now()
-    known = await read.progress_of(yard, tuple(w.id for w in workloads))
-    places = await look(yard, places_of)
-    return [shapes.row(w, known.get(w.id), places, moment) for w in workloads]
+    known = workload_store.progress(connection, tuple(w.id for w in found))
+    places, moment = places_of(connection), now()
+    return [shapes.row(w, known.get(w.id), places, moment) for w in found]
 
 
 def end(workload: Workload) -> Json:
@@ -192,23 +197,27 @@ def _next(found: Sized, offset: int, limit: int) -> int | None:
 async def all_changes(yard: Yard) -> AsyncGenerator[Sent, None]:
     """The newest workloads, the oldest of them first, then every one that changes."""
     with yard.feed.subscribe() as changes:
-        newest = await read.page(yard, WorkloadQuery(limit=PAGE_ROWS))
-        for shown in reversed(await rows(yard, newest.rows)):
+        for shown in reversed(await look(yard, partial(newest, count=PAGE_ROWS))):
             yield Sent("workload", shown)
         while True:
             touched = await _gather(changes)
-            there = await look(yard, partial(_fetch, ids=tuple(touched)))
-            for shown in await rows(yard, there.values()):
+            shown_now = await look(yard, partial(_still_there, ids=tuple(touched)))
+            for shown in shown_now:
                 yield Sent("workload", shown)
-            for gone in touched.keys() - there.keys():
+            for gone in touched.keys() - {shown["id"] for shown in shown_now}:
                 yield Sent("deleted", {"id": gone})
             await asyncio.sleep(BREATH)
 
 
-def _fetch(connection: Connection, ids: tuple[str, ...]) -> dict[str, Workload]:
-    """Those that are there and not deleted, by id."""
+def newest(connection: Connection, count: int) -> list[Json]:
+    """Rows of the newest workloads."""
+    return rows(connection, workload_store.page(connection, WorkloadQuery(limit=count)).rows)
+
+
+def _still_there(connection: Connection, ids: tuple[str, ...]) -> list[Json]:
+    """Rows of those that are not deleted."""
     found = (workload_store.fetch(connection, one) for one in ids)
-    return {w.id: w for w in found if w is not None and w.deleted_at is None}
+    return rows(connection, [w for w in found if w is not None and w.deleted_at is None])
 
 
 async def _gather(changes: Subscription) -> dict[str, set[str]]:
@@ -238,7 +247,7 @@ async def _one(yard: Yard, workload_id: str, seen: int) -> AsyncGenerator[Sent, 
                 for event in await _events_after(yard, workload, seen):
                     seen += 1
                     yield Sent("event", event, str(seen))
-                (shown,) = await rows(yard, (workload,))
+                (shown,) = await look(yard, partial(rows, found=(workload,)))
                 yield Sent("workload", shown, str(seen))
             if workload.settled:
                 yield Sent("end", end(workload), str(seen))

@@ -1,0 +1,170 @@
+"""The machine's devices: GPUs where NVML finds any, else CPU slots. Held by lock files that all servers share."""
+
+import contextlib
+import fcntl
+import json
+import os
+import pwd
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from torchyard.domain.observation import Device
+from torchyard.engines.engine import Busy
+from torchyard.engines.local import locks
+
+LOCK_DIR = Path("/run/lock/torchyard")
+LEAST_SLOTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One device as the machine has it. `strangers`: processes on it that hold no lock, as (user, pid)."""
+
+    index: int
+    kind: str
+    strangers: tuple[tuple[str, int], ...] = ()
+
+
+class Devices:
+    """All devices of the machine that this server may use."""
+
+    def __init__(self, lock_dir: Path, cpu_slots: int | None) -> None:
+        self._lock_dir = lock_dir
+        self._cpu_slots = cpu_slots
+        self._gpus = _count_gpus()
+
+    @property
+    def are_gpus(self) -> bool:
+        """GPUs, or CPU slots?"""
+        return self._gpus > 0
+
+    def units(self) -> tuple[Unit, ...]:
+        """What is there now."""
+        if self._gpus:
+            return _gpus()
+        count = self._cpu_slots or max(LEAST_SLOTS, os.cpu_count() or 1)
+        return tuple(Unit(index, "cpu") for index in range(count))
+
+    def look(self) -> tuple[Device, ...]:
+        """Every device and who holds it."""
+        held = locks.held()
+        return tuple(self._device(unit, held) for unit in self.units())
+
+    def _device(self, unit: Unit, held: frozenset[tuple[int, int, int]]) -> Device:
+        path = self._path(unit.index)
+        if locks.identity(path) in held:
+            key, owner, since = _read_holder(path)
+            ours = owner == os.getuid()
+            who = key if ours else f"a workload of user {_user(owner)}"
+            return Device(index=unit.index, kind=unit.kind, ours=ours, held_by=who, held_since=since)
+        if unit.strangers:
+            user, pid = unit.strangers[0]
+            return Device(index=unit.index, kind=unit.kind, held_by=f"process {pid} of user {user}")
+        return Device(index=unit.index, kind=unit.kind)
+
+    def take(self, count: int, key: str) -> list[tuple[int, int]]:
+        """Lock `count` devices: (index, open file). Raises Busy, keeping none, when there are not so many free ones."""
+        taken: list[tuple[int, int]] = []
+        for unit in self.units():
+            if len(taken) == count:
+                break
+            handle = None if unit.strangers else self._lock(unit.index, key)
+            if handle is not None:
+                taken.append((unit.index, handle))
+        if len(taken) < count:
+            release([handle for _, handle in taken])
+            raise Busy(f"only {len(taken)} of the {count} devices that it needs could be taken")
+        return taken
+
+    def _path(self, index: int) -> Path:
+        return self._lock_dir / f"{'gpu' if self._gpus else 'cpu'}-{index}"
+
+    def _lock(self, index: int, key: str) -> int | None:
+        _make_folder(self._lock_dir)
+        handle = _open(self._path(index))
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        said = json.dumps({"key": key, "uid": os.getuid(), "since": time.time()}).encode()
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, said, 0)
+        return handle
+
+
+def release(handles: Sequence[int]) -> None:
+    """Let go of our copies of the locks."""
+    for handle in handles:
+        os.close(handle)
+
+
+def _make_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o1777)
+
+
+def _open(path: Path) -> int:
+    # Opening an existing file of another user with O_CREAT is refused in a sticky folder (fs.protected_regular).
+    flags = os.O_RDWR | os.O_CLOEXEC
+    try:
+        return os.open(path, flags)
+    except FileNotFoundError:
+        with contextlib.suppress(FileExistsError):
+            handle = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666)
+            os.fchmod(handle, 0o666)
+            return handle
+        return os.open(path, flags)
+
+
+def _read_holder(path: Path) -> tuple[str, int, datetime | None]:
+    try:
+        said = json.loads(path.read_text())
+        return str(said["key"]), int(said["uid"]), datetime.fromtimestamp(said["since"], UTC)
+    except (OSError, ValueError, KeyError):
+        return "an unknown workload", -1, None
+
+
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except (KeyError, OverflowError):
+        return str(uid)
+
+
+def _count_gpus() -> int:
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+        return int(pynvml.nvmlDeviceGetCount())
+    except pynvml.NVMLError:
+        return 0
+
+
+def _gpus() -> tuple[Unit, ...]:
+    import pynvml
+
+    allowed = os.environ.get("CUDA_VISIBLE_DEVICES")
+    visible = None if allowed is None else {int(word) for word in allowed.split(",") if word.strip().isdigit()}
+    found = []
+    for index in range(int(pynvml.nvmlDeviceGetCount())):
+        if visible is not None and index not in visible:
+            continue
+        gpu = pynvml.nvmlDeviceGetHandleByIndex(index)
+        name = pynvml.nvmlDeviceGetName(gpu)
+        kind = name.decode() if isinstance(name, bytes) else str(name)
+        pids = [int(process.pid) for process in pynvml.nvmlDeviceGetComputeRunningProcesses(gpu)]
+        found.append(Unit(index, kind, tuple((_owner(pid), pid) for pid in pids)))
+    return tuple(found)
+
+
+def _owner(pid: int) -> str:
+    try:
+        return _user(Path(f"/proc/{pid}").stat().st_uid)
+    except OSError:
+        return "unknown"

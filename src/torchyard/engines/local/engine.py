@@ -1,0 +1,150 @@
+"""The local engine: joins folders, supervisors, devices and claims to the engine protocol."""
+
+import asyncio
+import os
+import shutil
+import socket
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+
+from torchyard.domain.errors import NotFound, Unavailable
+from torchyard.domain.launch import Handle, LaunchPlan
+from torchyard.domain.observation import Capabilities, FileEntry, LogLine, Node, Observation, ReplicaState
+from torchyard.engines.engine import Exec, FileReader, Secrets
+from torchyard.engines.local import attempt as attempts
+from torchyard.engines.local import exec as execs
+from torchyard.engines.local import files, isolation, logfile, supervise
+from torchyard.engines.local.devices import LOCK_DIR, Devices
+from torchyard.engines.local.layout import Layout
+from torchyard.engines.local.observe import observe, sweep
+from torchyard.engines.local.watch import Watch
+from torchyard.settings import Settings
+
+FOLLOW_SECONDS = 0.1
+BATCH = 500
+
+
+class LocalEngine:
+    """This machine. Holds nothing that cannot be found again in the data folder."""
+
+    def __init__(self, settings: Settings, cluster: str = "local") -> None:
+        self._layout = Layout(settings.data)
+        self._cluster = cluster
+        lock_dir = Path(os.environ.get("TORCHYARD_LOCK_DIR", LOCK_DIR))
+        self._devices = Devices(lock_dir, settings.cpu_slots)
+        self._watch = Watch()
+        self._capabilities = Capabilities(in_place=True)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    async def open(self) -> None:
+        no_sandbox, no_container = await asyncio.gather(
+            asyncio.to_thread(isolation.sandbox_works), asyncio.to_thread(isolation.container_works)
+        )
+        why_not = {"sandbox": no_sandbox, "container": no_container}
+        self._capabilities = Capabilities(
+            sandbox=no_sandbox is None,
+            container=no_container is None,
+            in_place=True,
+            why_not={name: sentence for name, sentence in why_not.items() if sentence},
+        )
+
+    async def close(self) -> None:
+        self._watch.close()
+
+    async def prepare(self, plan: LaunchPlan) -> Handle:
+        folder = await asyncio.to_thread(attempts.prepare, self._layout, plan, self._devices.are_gpus)
+        return Handle(cluster=self._cluster, key=plan.key, ref=str(folder))
+
+    async def start(self, handle: Handle, secrets: Secrets) -> None:
+        await asyncio.to_thread(supervise.start, Path(handle.ref), self._devices, secrets)
+
+    async def observe(self, handle: Handle) -> Observation:
+        seen = await asyncio.to_thread(observe, Path(handle.ref))
+        if any(replica.state is ReplicaState.LOST for replica in seen.replicas):
+            await asyncio.to_thread(sweep, handle.key)
+        if seen.over:
+            self._watch.drop(handle.key)
+        else:
+            self._watch.add(handle.key, Path(handle.ref))
+        return seen
+
+    async def stop(self, handle: Handle, grace: float, reason: str) -> None:
+        replicas = [r.name for r in (await asyncio.to_thread(observe, Path(handle.ref))).replicas if not r.over]
+        folders = [Path(handle.ref) / name for name in replicas]
+        await asyncio.gather(*(asyncio.to_thread(supervise.stop, folder, grace, reason) for folder in folders))
+        self._watch.ring(handle.key)
+
+    async def remove(self, handle: Handle) -> None:
+        folder = Path(handle.ref)
+        await asyncio.to_thread(sweep, handle.key)
+        await asyncio.to_thread(shutil.rmtree, folder, True)
+        for empty in (folder.parent, folder.parent.parent):
+            with suppress(OSError):
+                empty.rmdir()
+        self._watch.drop(handle.key)
+
+    def changes(self) -> AsyncIterator[str]:
+        return self._watch.changes()
+
+    async def logs(self, handle: Handle, replica: str, after: int, follow: bool) -> AsyncIterator[LogLine]:
+        folder = Path(handle.ref) / replica
+        number = int(handle.key.rpartition("-")[2])
+        while True:
+            over = not follow or await asyncio.to_thread(self._is_over, handle, replica)
+            lines = logfile.read(folder / "log", after, number, replica)
+            while batch := await asyncio.to_thread(lambda: list(islice(lines, BATCH))):  # noqa: B023
+                for line in batch:
+                    yield line
+                after = batch[-1].cursor
+            if over:
+                return
+            await asyncio.sleep(FOLLOW_SECONDS)
+
+    def _is_over(self, handle: Handle, replica: str) -> bool:
+        seen = observe(Path(handle.ref))
+        return all(r.over for r in seen.replicas if r.name == replica)
+
+    async def log_size(self, handle: Handle, replica: str) -> int:
+        return await asyncio.to_thread(logfile.size, Path(handle.ref) / replica / "log")
+
+    async def exec(
+        self, handle: Handle, replica: str, argv: tuple[str, ...], tty: bool, rows: int = 24, columns: int = 80
+    ) -> Exec:
+        return await execs.start(Path(handle.ref) / replica, argv, tty, rows, columns)
+
+    async def make_claim(self, project: str, claim: str) -> None:
+        try:
+            await asyncio.to_thread(self._layout.claim(project, claim).mkdir, mode=0o755, parents=True, exist_ok=True)
+        except OSError as problem:
+            raise Unavailable(f"the claim's folder cannot be made: {problem.strerror}", "free space") from problem
+
+    async def remove_claim(self, project: str, claim: str) -> None:
+        await asyncio.to_thread(shutil.rmtree, self._layout.claim(project, claim), True)
+
+    async def list_files(self, project: str, claim: str, path: str) -> tuple[FileEntry, ...]:
+        return await asyncio.to_thread(files.listing, self._root(project, claim), path)
+
+    async def open_file(self, project: str, claim: str, path: str) -> FileReader:
+        return await asyncio.to_thread(files.open_file, self._root(project, claim), path)
+
+    async def put_file(self, project: str, claim: str, path: str, data: AsyncIterator[bytes]) -> None:
+        await files.put(self._root(project, claim), path, data)
+
+    async def remove_file(self, project: str, claim: str, path: str) -> None:
+        await asyncio.to_thread(files.remove, self._root(project, claim), path)
+
+    def _root(self, project: str, claim: str) -> Path:
+        root = Path(claim) if claim.startswith("/") else self._layout.claim(project, claim)
+        if not root.is_dir():
+            raise NotFound(f"there is no claim {claim!r} in project {project}", "see `torchyard pvc list`")
+        return root
+
+    async def nodes(self) -> tuple[Node, ...]:
+        devices = await asyncio.to_thread(self._devices.look)
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return (Node(name=socket.gethostname(), devices=devices, cpu_cores=os.cpu_count() or 1, memory=memory),)

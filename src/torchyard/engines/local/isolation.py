@@ -1,0 +1,189 @@
+"""The command line that puts a keeper into its surroundings: plain, a bubblewrap sandbox, or a container."""
+
+import os
+import resource
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchyard.domain.launch import ReplicaPlan
+from torchyard.engines.engine import CannotStart
+
+POD_SHM = 64 * 1024 * 1024
+MOST_NEIGHBOURS = 500
+INSIDE = "/torchyard"
+"""Where the agent and its folders are seen in a container."""
+_KEEPER = "import sys; sys.path.insert(0, {folder!r}); from agent.keeper import main; main({run!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What stands around one replica: folders of the machine and where they are seen."""
+
+    attempt: Path
+    replica: Path
+    claims: Mapping[str, Path]
+    code_at: str | None
+    """Where the replica's copy of the code is seen; None: there is no copy."""
+    name: str
+    """Unique on this machine."""
+
+
+def keeper_in_process(python: str, around: Surroundings) -> list[str]:
+    """The keeper as any process."""
+    code = _KEEPER.format(folder=str(around.attempt), run=str(around.replica / "run"))
+    return [python, "-I", "-S", "-c", code]
+
+
+def keeper_in_sandbox(python: str, plan: ReplicaPlan, around: Surroundings) -> list[str]:
+    """The keeper as PID 1 of a bubblewrap sandbox: the machine's folders, and claims at the very paths asked for."""
+    bwrap = shutil.which("bwrap")
+    if bwrap is None:
+        raise CannotStart("bubblewrap is not installed", "apt install bubblewrap, or use --isolation process")
+    argv = [bwrap, "--die-with-parent", "--unshare-pid", "--unshare-uts", "--hostname", plan.name, "--as-pid-1"]
+    argv += ["--tmpfs", "/"]
+    argv += list(_top_level())
+    argv += ["--proc", "/proc", "--dev", "/dev", "--ro-bind", "/sys", "/sys"]
+    argv += list(_gpu_nodes())
+    if plan.shm is None:
+        argv += ["--bind", "/dev/shm", "/dev/shm"]
+    else:
+        argv += ["--size", str(plan.shm), "--tmpfs", "/dev/shm"]
+    places = {
+        mount.path: ("--ro-bind" if mount.read_only else "--bind", around.claims[mount.claim]) for mount in plan.mounts
+    }
+    if around.code_at is not None:
+        places[around.code_at] = ("--bind", around.replica / "work")
+    for path, (option, folder) in sorted(places.items()):
+        argv += [*_room_for(path, places), option, str(folder), path]
+    for scratch in plan.scratch:
+        if scratch.path != "/dev/shm":
+            argv += [*_room_for(scratch.path, places), *(["--size", str(scratch.size)] if scratch.size else [])]
+            argv += ["--tmpfs", scratch.path]
+    return [*argv, "--", *keeper_in_process(python, around)]
+
+
+def keeper_in_container(plan: ReplicaPlan, around: Surroundings, gpus: bool) -> tuple[list[str], list[str]]:
+    """The keeper as PID 1 of a container, and the command that removes what may be left of it."""
+    runtime = container_runtime()
+    if runtime is None:
+        raise CannotStart("neither podman nor docker is installed", "apt install podman, or use --isolation process")
+    if plan.image is None:
+        raise CannotStart("container isolation needs an image", "name one with --image")
+    argv = [
+        runtime,
+        "run",
+        "--rm",
+        "--interactive",
+        "--name",
+        around.name,
+        "--hostname",
+        plan.name,
+        "--network",
+        "host",
+    ]
+    if Path(runtime).name == "podman":
+        argv += list(_limits())
+    if gpus:
+        argv += ["--device", "nvidia.com/gpu=all"] if Path(runtime).name == "podman" else ["--gpus", "all"]
+    argv += ["--shm-size", str(plan.shm or POD_SHM)]
+    argv += ["--volume", f"{around.attempt / 'agent'}:{INSIDE}/agent:ro"]
+    for name in ("run", "ranks"):
+        argv += ["--volume", f"{around.replica / name}:{INSIDE}/{name}"]
+    for mount in plan.mounts:
+        argv += ["--volume", f"{around.claims[mount.claim]}:{mount.path}{':ro' if mount.read_only else ''}"]
+    if around.code_at is not None:
+        argv += ["--volume", f"{around.replica / 'work'}:{around.code_at}"]
+    for scratch in plan.scratch:
+        if scratch.path != "/dev/shm":
+            argv += ["--tmpfs", scratch.path + (f":size={scratch.size}" if scratch.size else "")]
+    code = _KEEPER.format(folder=INSIDE, run=f"{INSIDE}/run")
+    argv += ["--entrypoint", "python3", plan.image, "-I", "-S", "-c", code]
+    return argv, [runtime, "rm", "--force", around.name]
+
+
+def container_runtime() -> str | None:
+    """podman, else docker."""
+    return shutil.which("podman") or shutil.which("docker")
+
+
+def sandbox_works() -> str | None:
+    """None, or the sentence that says why not. Runs one."""
+    bwrap = shutil.which("bwrap")
+    if bwrap is None:
+        return "bubblewrap is not installed: apt install bubblewrap, or go on with --isolation process"
+    test = [bwrap, "--unshare-pid", "--unshare-uts", "--tmpfs", "/", *_top_level(), "--proc", "/proc", "--dev", "/dev"]
+    done = subprocess.run(
+        [*test, "--", shutil.which("true") or "/bin/true"], capture_output=True, text=True, check=False
+    )
+    if done.returncode == 0:
+        return None
+    said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+    return f"bubblewrap cannot make a sandbox here ({said}): go on with --isolation process"
+
+
+def container_works() -> str | None:
+    """None, or the sentence that says why not."""
+    runtime = container_runtime()
+    if runtime is None:
+        return "neither podman nor docker is installed: apt install podman, or go on with --isolation process"
+    try:
+        done = subprocess.run([runtime, "info"], capture_output=True, text=True, check=False, timeout=20)
+    except subprocess.TimeoutExpired:
+        return (
+            f"{Path(runtime).name} does not answer: see `{Path(runtime).name} info`, or go on with --isolation process"
+        )
+    if done.returncode == 0:
+        return None
+    said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+    return f"{Path(runtime).name} cannot be used ({said}): go on with --isolation process"
+
+
+def _top_level() -> Iterator[str]:
+    """Every folder of the machine's root, seen where it is. Links stay links."""
+    with os.scandir("/") as entries:
+        for entry in sorted(entries, key=lambda e: e.name):
+            if entry.name in ("proc", "dev", "sys"):
+                continue
+            if entry.is_symlink():
+                yield from ("--symlink", str(Path(entry.path).readlink()), entry.path)
+            elif entry.is_dir():
+                yield from ("--bind", entry.path, entry.path)
+
+
+def _gpu_nodes() -> Iterator[str]:
+    for path in sorted(Path("/dev").glob("nvidia*")):
+        yield from ("--dev-bind", str(path), str(path))
+
+
+def _room_for(path: str, places: Mapping[str, object]) -> Iterator[str]:
+    """What makes room for a mount point that the machine does not have, without making it on the machine.
+
+    The nearest folder that is there is covered with a tmpfs into which all that it holds is bound again.
+    """
+    wanted = Path(path)
+    parent = next(p for p in wanted.parents if p.exists() or str(p) in places)
+    if wanted.exists() or str(parent) == "/" or any(str(p) in places for p in wanted.parents):
+        return
+    neighbours = sorted(parent.iterdir())
+    if len(neighbours) > MOST_NEIGHBOURS:
+        raise CannotStart(
+            f"{path} cannot be made in a sandbox: {parent} holds {len(neighbours)} entries",
+            "mount at a path whose first folder the machine does not have, such as /checkpoints",
+        )
+    yield from ("--tmpfs", str(parent))
+    for entry in neighbours:
+        if entry.is_symlink():
+            yield from ("--symlink", str(entry.readlink()), str(entry))
+        else:
+            yield from ("--bind", str(entry), str(entry))
+
+
+def _limits() -> Iterator[str]:
+    # podman asks for its own high limits, which fails where the machine's are lower.
+    for name, kind in (("nofile", resource.RLIMIT_NOFILE), ("nproc", resource.RLIMIT_NPROC)):
+        _, hard = resource.getrlimit(kind)
+        if hard != resource.RLIM_INFINITY and hard < 1048576:
+            yield from ("--ulimit", f"{name}={min(hard, 4096)}:{min(hard, 4096)}")

@@ -1,0 +1,23 @@
+"""Where things lie in the data folder. Knows names only."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Paths below one data folder."""
+
+    data: Path
+
+    def claim(self, project: str, claim: str) -> Path:
+        """A claim is a folder of its project."""
+        return self.data / "projects" / project / "claims" / claim
+
+    def attempt(self, project: str, workload_id: str, number: int) -> Path:
+        """An attempt's folder; once made it stays, so that the attempt can never start twice."""
+        return self.data / "projects" / project / "workloads" / workload_id / "attempts" / str(number)
+
+    def code(self, digest: str) -> Path:
+        """The archive of a folder that travelled."""
+        return self.data / "code" / f"{digest.removeprefix('sha256:')}.tar.gz"

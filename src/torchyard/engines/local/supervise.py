@@ -1,0 +1,160 @@
+"""Step two of launch and its end: starts supervisors that outlive us, and signals them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from torchyard.domain.errors import Unavailable
+from torchyard.domain.spec import Isolation
+from torchyard.engines.engine import CannotStart, Secrets
+from torchyard.engines.local import locks, records
+from torchyard.engines.local.devices import Devices, release
+
+PATIENCE = 10.0
+"""Seconds in which a supervisor must have said that it started."""
+SECRET_NAMES = "TORCHYARD_SECRET_NAMES"
+_SHELL = ("PATH", "HOME", "LANG", "VIRTUAL_ENV", "USER", "TZ", "TERM", "CONDA_PREFIX", "LD_LIBRARY_PATH", "PYTHONPATH")
+_FALLBACK = ("PATH", "HOME", "LANG", "VIRTUAL_ENV", "USER")
+# The first process only forks: the supervisor is nobody's child but init's.
+_SUPERVISOR = (
+    "import os, sys; os.fork() and os._exit(0); os.setsid(); "
+    "sys.path.insert(0, {folder!r}); from agent.supervisor import main; main({replica!r})"
+)
+
+
+def start(attempt: Path, devices: Devices, secrets: Secrets) -> None:
+    """Start every replica that was never started nor stopped. Raises Busy, CannotStart; then none of them was."""
+    facts = records.read(attempt / "attempt.json")
+    if facts is None:
+        raise CannotStart(f"the attempt folder {attempt} is gone or damaged")
+    fresh = [name for name in facts["replicas"] if _is_fresh(attempt / name)]
+    taken = devices.take(sum(facts["devices"][name] for name in fresh), facts["key"])
+    handles = [handle for _, handle in taken]
+    try:
+        for name in fresh:
+            count = facts["devices"][name]
+            mine, taken = taken[:count], taken[count:]
+            _spawn(attempt, name, facts, mine, devices.are_gpus, secrets)
+        for name in fresh:
+            _await_started(attempt / name)
+    finally:
+        release(handles)
+
+
+def _is_fresh(replica: Path) -> bool:
+    untouched = not (replica / "started").exists() and not (replica / "stop").exists()
+    return untouched and not locks.is_held(replica / "replica.lock")
+
+
+def _spawn(
+    attempt: Path, name: str, facts: Mapping[str, Any], mine: list[tuple[int, int]], gpus: bool, secrets: Secrets
+) -> None:
+    replica = attempt / name
+    record = records.read(replica / "replica.json")
+    if record is None:
+        raise CannotStart(f"the record of replica {name} is damaged")
+    (replica / "devices").write_text(json.dumps({"devices": [index for index, _ in mine]}))
+    handles = [handle for _, handle in mine]
+    env = deliver(secrets, Isolation(facts["isolation"]), record["env"])
+    if gpus:
+        env["CUDA_VISIBLE_DEVICES"] = ",".join(str(index) for index, _ in mine)
+    own = {key: os.environ[key] for key in ("PATH", "HOME", "USER", "XDG_RUNTIME_DIR", "LANG") if key in os.environ}
+    own |= {"TORCHYARD_ATTEMPT": facts["key"], "TORCHYARD_REPLICA": name}
+    own["TORCHYARD_LOCK_FDS"] = ",".join(map(str, handles))
+    code = _SUPERVISOR.format(folder=str(attempt), replica=str(replica))
+    with (replica / "supervisor.err").open("wb") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=errors,
+            stderr=errors,
+            pass_fds=handles,
+            cwd="/",
+            env=own,
+        )
+    assert process.stdin is not None
+    with suppress(BrokenPipeError), process.stdin as pipe:
+        pipe.write(json.dumps({"env": env}).encode())
+    process.wait()
+
+
+def deliver(secrets: Secrets, isolation: Isolation, plan: Mapping[str, str]) -> dict[str, str]:
+    """What of the sealed environment reaches this replica: all of it in a process, what a shell needs in a sandbox,
+    only what the spec itself names in a container. The plan's variables win."""
+    caller = dict(secrets.env)
+    named = {name for name in caller.pop(SECRET_NAMES, "").split(",") if name}
+    if not caller.keys() - named:
+        caller |= {name: os.environ[name] for name in _FALLBACK if name in os.environ}
+    match isolation:
+        case Isolation.PROCESS:
+            passed = set(caller)
+        case Isolation.SANDBOX:
+            passed = {name for name in caller if name in _SHELL or name.startswith("LC_")}
+        case Isolation.CONTAINER:
+            passed = set()
+    return {name: value for name, value in caller.items() if name in named or (name in passed and name not in plan)}
+
+
+def _await_started(replica: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not (replica / "started").exists():
+        if not locks.is_held(replica / "replica.lock") and time.monotonic() > deadline - PATIENCE + 1.0:
+            said = (replica / "supervisor.err").read_text(errors="replace").strip().splitlines()
+            raise CannotStart(
+                f"the supervisor of {replica.name} did not start: {said[-1] if said else 'no reason given'}"
+            )
+        if time.monotonic() > deadline:
+            raise Unavailable(f"the supervisor of {replica.name} is slow to start")
+        time.sleep(0.003)
+
+
+def stop(replica: Path, grace: float, reason: str) -> None:
+    """Never let it start; if it runs, ask its supervisor to end it. A shorter grace replaces a longer one."""
+    known = records.read(replica / "stop")
+    if known is not None and known["grace"] <= grace and known.get("told"):
+        return
+    _write_stop(replica, {"grace": grace, "reason": reason, "told": False})
+    deadline = time.monotonic() + 1.0
+    while not (replica / "started").exists() and locks.is_held(replica / "replica.lock"):
+        # It is just being started: wait for its name.
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.003)
+    handle = open_supervisor(replica)
+    if handle is not None:
+        try:
+            signal.pidfd_send_signal(handle, signal.SIGTERM)
+        finally:
+            os.close(handle)
+        _write_stop(replica, {"grace": grace, "reason": reason, "told": True})
+
+
+def _write_stop(replica: Path, record: dict[str, Any]) -> None:
+    fresh = replica / f".stop-{os.getpid()}"
+    try:
+        fresh.write_text(json.dumps(record))
+        fresh.replace(replica / "stop")
+    except FileNotFoundError:
+        return
+
+
+def open_supervisor(replica: Path) -> int | None:
+    """A pidfd of the supervisor, if it is still the very process that wrote `started`."""
+    started = records.read(replica / "started")
+    if started is None or started["boot_id"] != records.boot_id():
+        return None
+    try:
+        handle = os.pidfd_open(started["pid"])
+    except ProcessLookupError:
+        return None
+    if records.start_time(started["pid"]) != started["start_time"]:
+        os.close(handle)
+        return None
+    return handle
