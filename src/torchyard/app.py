@@ -44,6 +44,7 @@ from torchyard.server.api import (
 from torchyard.server.auth import Doorkeeper, Gate, ensure_token, os_user
 from torchyard.settings import Settings
 from torchyard.store import clusters, projects
+from torchyard.store import workloads as workloads_store
 from torchyard.store.database import open_database, write
 from torchyard.store.lock import check_disk, lead
 from torchyard.store.sealing import Sealer
@@ -125,7 +126,8 @@ async def open_yard(settings: Settings, engines: Mapping[str, Engine] | None = N
         database = await asyncio.to_thread(open_database, settings.database_file)
         stack.callback(database.dispose)
         attached = dict(engines) if engines is not None else _engines(settings)
-        await asyncio.to_thread(_ensure_places, database)
+        holder = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        await asyncio.to_thread(_take_over, database, holder)
         for engine in attached.values():
             await engine.open()
             stack.push_async_callback(engine.close)
@@ -134,7 +136,7 @@ async def open_yard(settings: Settings, engines: Mapping[str, Engine] | None = N
             database=database,
             engines=attached,
             sealer=Sealer(settings.seal_key_file),
-            holder=f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
+            holder=holder,
         )
         yield yard
 
@@ -241,7 +243,9 @@ def _engines(settings: Settings) -> dict[str, Engine]:
     return {"local": LocalEngine(settings)}
 
 
-def _ensure_places(database: Database) -> None:
+def _take_over(database: Database, holder: str) -> None:
+    """Whoever had leases before is gone: the lock on the data folder is ours."""
     with write(database) as connection:
+        workloads_store.release_others(connection, holder)
         projects.ensure_default(connection, datetime.now(UTC))
         clusters.ensure_local(connection, datetime.now(UTC))

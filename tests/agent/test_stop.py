@@ -78,22 +78,18 @@ def test_what_stands_beside_torchrun_is_asked_too(replica: Replica, script: Scri
 
 def test_a_helper_in_a_ranks_group_hears_it_once(replica: Replica, script: Script, torchrun: str) -> None:
     """A daemon of a rank hangs below the keeper, but torchrun signals its group all the same."""
-    daemon = "import os\nif os.fork():\n    os._exit(0) if os.fork() else None\nos.environ['RANK'] += '-' + "
-    daemon += "str(int(os.getppid() != int(os.environ.get('TOP', '0'))))\n"
     rank = (
         "import os, subprocess, sys, time\n"
-        f"helper = {COUNTING!r}\n"
         "name = 'helper' + os.environ['RANK']\n"
         "if os.fork() == 0:\n"
         "    if os.fork() == 0:\n"
         "        os.environ['RANK'] = name\n"
-        "        exec(helper)\n"
+        f"        exec({COUNTING!r})\n"
         "        sys.stdout.flush()\n"
         "    os._exit(0)\n"
         "os.wait()\n"
         f"exec({COUNTING!r})\n"
     )
-    assert daemon
     begin(replica, [torchrun, *script(rank)], ["0", "1", "helper0", "helper1"], {"PET_REDIRECTS": "3"})
     replica.stop(20)
     replica.wait()

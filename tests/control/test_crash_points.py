@@ -109,7 +109,7 @@ class Servers:
         self.reaper.dead, self.reaper.die_at = False, None
         self.yard = self.start()
         with write(self.yard.database) as connection:
-            workloads.release_all(connection, self.yard.holder)
+            workloads.release_others(connection, self.yard.holder)
 
     async def settle(self) -> None:
         """Work until there is nothing to do; whoever dies is replaced."""

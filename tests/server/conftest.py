@@ -6,9 +6,9 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.server.serving import serving
-from torchyard.engines.fake import FakeEngine
 
 from torchyard.app import build
+from torchyard.engines.fake import FakeEngine, FakeWorld
 from torchyard.settings import Settings
 
 
@@ -18,13 +18,13 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def engine() -> FakeEngine:
-    return FakeEngine()
+def world() -> FakeWorld:
+    return FakeWorld(devices=8)
 
 
 @pytest.fixture
-def url(settings: Settings, engine: FakeEngine) -> Iterator[str]:
-    with serving(build(settings, {"local": engine})) as address:
+def url(settings: Settings, world: FakeWorld) -> Iterator[str]:
+    with serving(build(settings, {"local": FakeEngine(world)})) as address:
         yield address
 
 
@@ -38,3 +38,14 @@ def http(url: str, token: str) -> Iterator[httpx.Client]:
     headers = {"Authorization": f"Bearer {token}"}
     with httpx.Client(base_url=f"{url}/api/v1", headers=headers, timeout=20) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """One server for all tests of a file that leave nothing behind."""
+    folder = tmp_path_factory.mktemp("quiet")
+    settings = Settings(data=folder / "data", lock_folder=folder / "locks")
+    with serving(build(settings, {"local": FakeEngine(FakeWorld())})) as address:
+        headers = {"Authorization": f"Bearer {settings.token_file.read_text().strip()}"}
+        with httpx.Client(base_url=f"{address}/api/v1", headers=headers, timeout=20) as client:
+            yield client

@@ -81,13 +81,13 @@ BAD: list[tuple[Json, str]] = [
 
 
 @pytest.mark.parametrize(("body", "says"), BAD, ids=[says[:20] for _, says in BAD])
-def test_what_is_wrong_is_one_clear_error_and_nothing_is_made(http: httpx.Client, body: Json, says: str) -> None:
-    answer = http.post("/workloads/distributed", json=body)
+def test_what_is_wrong_is_one_clear_error_and_nothing_is_made(quiet: httpx.Client, body: Json, says: str) -> None:
+    answer = quiet.post("/workloads/distributed", json=body)
     assert answer.status_code == 400, answer.text
     said: dict[str, Any] = answer.json()
     assert said["code"] == 400 and says in said["message"]
     assert len(answer.content) < 5000
-    assert count(http) == 0
+    assert count(quiet) == 0
 
 
 def test_secrets_are_never_shown(http: httpx.Client) -> None:
@@ -120,8 +120,8 @@ def test_stop_resume_delete(http: httpx.Client) -> None:
     "path",
     ["", "/pods", "/attempts", "/events", "/history", "/progress", "/stream", "/logs", "/explain", "/checkpoints"],
 )
-def test_an_unknown_workload_is_404_everywhere(http: httpx.Client, path: str) -> None:
-    answer = http.get(f"/workloads/no-such{path}")
+def test_an_unknown_workload_is_404_everywhere(quiet: httpx.Client, path: str) -> None:
+    answer = quiet.get(f"/workloads/no-such{path}")
     assert answer.status_code == 404 and answer.json()["code"] == 404
 
 

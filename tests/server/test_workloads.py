@@ -4,6 +4,8 @@ import httpx
 import pytest
 from tests.server.asking import events, running, submit, until
 
+from torchyard.engines.fake import FakeWorld
+
 REQUIRED = {
     "id", "name", "type", "source", "priority", "priorityClassName", "clusterId", "projectName", "projectId",
     "departmentName", "departmentId", "namespace", "createdAt", "phase", "conditions", "k8sPhase", "tenantId",
@@ -63,8 +65,8 @@ def test_pages_sorting_filters_and_search(http: httpx.Client) -> None:
         "deleted=perhaps",
     ],
 )
-def test_a_bad_query_is_400_in_our_shape(http: httpx.Client, query: str) -> None:
-    answer = http.get(f"/workloads?{query}")
+def test_a_bad_query_is_400_in_our_shape(quiet: httpx.Client, query: str) -> None:
+    answer = quiet.get(f"/workloads?{query}")
     assert answer.status_code == 400 and answer.json()["code"] == 400, answer.text
 
 
@@ -125,28 +127,37 @@ def test_a_stream_that_was_left_leaves_nothing_behind(http: httpx.Client, url: s
     assert http.get("/me").status_code == 200
 
 
-def test_logs_have_cursors(http: httpx.Client) -> None:
+def test_logs_have_cursors(http: httpx.Client, world: FakeWorld) -> None:
     identity = running(http)["id"]
+    for number in range(6):
+        world.say(f"{identity}-1", ("master-0", "worker-0")[number % 2], f"line {number}", rank=number % 2)
     lines = list(events(http, f"/workloads/{identity}/logs"))
-    assert lines and all(event == "line" for event, _, _ in lines)
+    assert [data["text"] for _, _, data in lines] == [f"line {number}" for number in range(6)]
+    assert all(event == "line" for event, _, _ in lines)
     assert set(lines[0][2]) == {"attempt", "replica", "rank", "kind", "at", "text"}
-    middle = len(lines) // 2
-    rest = list(events(http, f"/workloads/{identity}/logs", lines[middle][1]))
-    assert [(c, d["replica"], d["text"]) for _, c, d in rest] == [
-        (c, d["replica"], d["text"]) for _, c, d in lines[middle + 1 :]
-    ]
-    assert len(list(events(http, f"/workloads/{identity}/logs?tail=1"))) == 1
-    assert list(events(http, f"/workloads/{identity}/logs?since=2099-01-01T00:00:00Z")) == []
+    for seen in range(6):
+        assert list(events(http, f"/workloads/{identity}/logs", lines[seen][1])) == lines[seen + 1 :]
+
+    def texts(query: str) -> list[str]:
+        return [data["text"] for _, _, data in events(http, f"/workloads/{identity}/logs?{query}")]
+
+    assert texts("tail=1") == ["line 5"]
+    assert texts("rank=1") == texts("replica=worker-0") == ["line 1", "line 3", "line 5"]
+    assert texts("since=2099-01-01T00:00:00Z") == [] and len(texts("since=5m")) == len(texts("attempt=1")) == 6
+    assert http.get(f"/workloads/{identity}/logs", headers={"Last-Event-ID": "nonsense"}).text.startswith(
+        "event: error"
+    )
 
 
-@pytest.mark.parametrize("query", ["since=soon", "tail=-1", "rank=x", "follow=maybe", "attempt=-1"])
-def test_a_bad_log_query_is_400(http: httpx.Client, query: str) -> None:
+def test_a_bad_log_query_is_400(http: httpx.Client) -> None:
     identity = submit(http)["workloadId"]
-    assert http.get(f"/workloads/{identity}/logs?{query}").status_code == 400
+    for query in ("since=soon", "tail=-1", "rank=x", "follow=maybe", "attempt=-1"):
+        assert http.get(f"/workloads/{identity}/logs?{query}").status_code == 400, query
 
 
-def test_following_ends_with_the_workload(http: httpx.Client) -> None:
+def test_following_ends_with_the_workload(http: httpx.Client, world: FakeWorld) -> None:
     identity = running(http)["id"]
+    world.say(f"{identity}-1", "worker-0", "hello")
     seen = []
     for event, _, data in events(http, f"/workloads/{identity}/logs?follow=true"):
         if not seen:

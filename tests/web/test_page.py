@@ -7,9 +7,9 @@ import httpx
 import pytest
 from tests.server.asking import events, running, submit
 from tests.server.serving import serving
-from torchyard.engines.fake import FakeEngine
 
 from torchyard.app import build
+from torchyard.engines.fake import FakeEngine, FakeWorld
 from torchyard.server.auth import COOKIE
 from torchyard.settings import Settings
 
@@ -21,7 +21,7 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def url(settings: Settings) -> Iterator[str]:
-    with serving(build(settings, {"local": FakeEngine()})) as address:
+    with serving(build(settings, {"local": FakeEngine(FakeWorld())})) as address:
         yield address
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import struct
 
 _SET_DEATH_SIGNAL = 1
 _SET_SUBREAPER = 36
+_PIDFD_GET_INFO = 0xC040FF0B
+_PIDFD_INFO_EXIT = 1 << 3
 _PUNCH_HOLE_KEEP_SIZE = 0x02 | 0x01
 
 
@@ -18,6 +22,19 @@ def become_subreaper() -> None:
 def signal_at_parent_death(signal_number: int) -> None:
     """The kernel sends the signal when the parent ends."""
     _prctl(_SET_DEATH_SIGNAL, signal_number)
+
+
+def exit_status(pidfd: int) -> int | None:
+    """The wait status of a process that its parent has reaped already. None where the kernel (before 6.15) does not
+    tell."""
+    info = bytearray(64)
+    struct.pack_into("Q", info, 0, _PIDFD_INFO_EXIT)
+    try:
+        fcntl.ioctl(pidfd, _PIDFD_GET_INFO, info)
+    except OSError:
+        return None
+    known = struct.unpack_from("Q", info, 0)[0] & _PIDFD_INFO_EXIT
+    return int(struct.unpack_from("i", info, 60)[0]) if known else None
 
 
 def free_blocks(fd: int, end: int) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import time
 
-from . import tree
+from . import kernel, tree
 
 _YOUNG = 2.0
 _RUN_ID = "TORCHELASTIC_RUN_ID"
@@ -183,13 +183,16 @@ class Book:
         return True
 
     def ended(self, item: Launcher | Rank) -> None:
-        """It has just ended. Mostly it is still a zombie, and /proc tells how it ended."""
+        """It has just ended. Mostly it is still a zombie, and /proc tells how; a new kernel tells also later."""
         if item.ended_at is not None:
             return
         item.ended_at = time.time()
         process = tree.look(item.pid)
-        if isinstance(item, Rank) and process is not None and process.start == item.start and process.dead:
-            item.code, item.signal = tree.exit_of(process.exit_code)
+        if isinstance(item, Rank):
+            zombie = process is not None and process.start == item.start and process.dead
+            status = process.exit_code if process is not None and zombie else kernel.exit_status(item.fd)
+            if status is not None:
+                item.code, item.signal = tree.exit_of(status)
         self._release(item)
 
     def reaped(self, pid: int, status: int) -> bool:

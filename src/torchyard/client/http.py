@@ -213,6 +213,8 @@ def failure(status: int, raw: bytes) -> TorchyardError:
     except ValueError:
         told = None
     if not isinstance(told, dict) or not isinstance(told.get("message"), str):
+        if status == NotFound.status:
+            return NotFound("there is no such thing")
         return Unavailable(f"the server answered {status}", "see `torchyard server status`")
     issues = [
         Problem(str(issue.get("field", "")), str(issue.get("details", "")), str(issue.get("rule", "options")))

@@ -1,5 +1,6 @@
 """Collects what a diagnosis needs: the tails of all logs, and whether a newer checkpoint is there."""
 
+import asyncio
 from collections import deque
 
 from torchyard.control import checkpoints
@@ -29,7 +30,7 @@ async def diagnose(yard: Yard, workload: Workload, observation: Observation) -> 
     """Why the attempt of now, which is over, ended."""
     attempt = workload.attempt
     assert attempt is not None
-    return classify(await collect(yard, workload, attempt, observation))
+    return await asyncio.to_thread(classify, await collect(yard, workload, attempt, observation))
 
 
 async def collect(yard: Yard, workload: Workload, attempt: Attempt, observation: Observation) -> Evidence:
@@ -43,6 +44,9 @@ async def collect(yard: Yard, workload: Workload, attempt: Attempt, observation:
         nproc=nproc,
         asked_to_end=attempt.ending.because if attempt.ending else None,
         trust_exit_code=submission.torchyard.trust_exit_code,
+        port=observation.port,
+        commands={name: submission.replica_spec(name).command or "" for name in submission.replicas},
+        pattern=submission.torchyard.progress.pattern if submission.torchyard.progress else None,
     )
 
 

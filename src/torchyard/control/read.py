@@ -85,7 +85,7 @@ def exit_code(workload: Workload) -> int | None:
             if diagnosis is None or diagnosis.cause is Cause.START:
                 return OURS_EXIT
             fault = diagnosis.fault
-            if fault is None:
+            if fault is None or diagnosis.cause is Cause.MASKED_EXIT:
                 return 1
             if fault.signal is not None:
                 return 128 + fault.signal

@@ -1,6 +1,8 @@
 """Why an attempt ended, and whose budget it costs (design: causes and budgets)."""
 
 import enum
+import re
+import signal as signals
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -73,13 +75,12 @@ class Fault:
     @property
     def fingerprint(self) -> str:
         """Equal for faults that are the same fault: exception, frame and exit, without addresses or times."""
-        return "|".join(str(part) for part in (self.exception, self.frame, self.code, self.signal))
+        said = re.sub(r"0x[0-9a-f]+|\d+", "#", self.exception) if self.exception else None
+        return "|".join(str(part) for part in (said, self.frame, self.code, self.signal))
 
     @property
     def exit(self) -> str:
         """`exit 1` or `killed by SIGKILL (9)`, for sentences."""
-        import signal as signals
-
         if self.signal is not None:
             try:
                 return f"killed by {signals.Signals(self.signal).name} ({self.signal})"

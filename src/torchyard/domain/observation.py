@@ -83,6 +83,8 @@ class Observation:
 
     at: datetime
     replicas: tuple[ReplicaSeen, ...]
+    port: int | None = None
+    """The rendezvous port that the attempt was given; None where the engine does not know it."""
 
     @property
     def gone(self) -> bool:

@@ -169,9 +169,9 @@ def save(c: Connection, w: Workload, mine: Lease, now: datetime) -> bool:
     return c.execute(update(table).where(where).values(**_values(w))).rowcount == 1
 
 
-def release_all(c: Connection, older_than: str) -> None:
+def release_others(c: Connection, holder: str) -> None:
     """Free the leases of every holder but this one: for the server that has just become the only one."""
-    c.execute(update(table).where(table.c.lease_holder != older_than).values(lease_holder=None, lease_until=None))
+    c.execute(update(table).where(table.c.lease_holder != holder).values(lease_holder=None, lease_until=None))
 
 
 def save_progress(c: Connection, workload_id: str, progress: Progress) -> None:

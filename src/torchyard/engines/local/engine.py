@@ -62,6 +62,8 @@ class LocalEngine:
 
     async def start(self, handle: Handle, secrets: Secrets) -> None:
         await asyncio.to_thread(supervise.start, Path(handle.ref), self._devices, secrets)
+        self._watch.add(handle.key, Path(handle.ref))
+        self._watch.ring(handle.key)
 
     async def observe(self, handle: Handle) -> Observation:
         seen = await asyncio.to_thread(observe, Path(handle.ref))

@@ -23,7 +23,8 @@ def observe(attempt: Path, boot_id: Callable[[], str] = records.boot_id) -> Obse
         return Observation(at=now, replicas=())
     held = locks.held()
     boot = boot_id()
-    return Observation(at=now, replicas=tuple(_replica(attempt / str(n), held, boot) for n in facts["replicas"]))
+    replicas = tuple(_replica(attempt / str(name), held, boot) for name in facts["replicas"])
+    return Observation(at=now, replicas=replicas, port=facts["port"])
 
 
 def _replica(folder: Path, held: frozenset[tuple[int, int, int]], boot: str) -> ReplicaSeen:

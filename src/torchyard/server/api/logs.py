@@ -7,7 +7,7 @@ from fastapi import APIRouter, Header, Query
 from starlette.requests import Request
 
 from torchyard.control import logs, read
-from torchyard.control.logs import LogQuery
+from torchyard.control.logs import Cursor, LogQuery
 from torchyard.control.yard import Yard
 from torchyard.domain.errors import NotFound
 from torchyard.domain.observation import LogLine
@@ -41,6 +41,9 @@ async def stream(
     With `follow` it goes on until the workload is over. Its last event is `end` where the workload is over.
     """
     await read.get(yard, workload_id)
+    if last_event_id is not None:
+        # Refused now: once the stream has begun its status is out.
+        Cursor.parse(last_event_id)
     query = LogQuery(
         attempt=attempt,
         replica=replica,
