@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PREFIX = "TORCHYARD_"
-LOCK_FOLDER = Path("/run/lock/torchyard")
+LOCK_DIR = Path("/run/lock/torchyard")
 
 
 class BadSetting(ValueError):
@@ -24,7 +24,7 @@ class Settings:
     """0: any free port; `server.json` in the data folder says which."""
     cpu_slots: int | None = None
     """Devices of a machine without GPUs; None: as many as cores, at least four."""
-    lock_folder: Path = LOCK_FOLDER
+    lock_dir: Path = LOCK_DIR
     """Where all servers of a machine agree on who holds which device."""
     retention_days: float = 30.0
     """How long logs, attempts and code copies of a workload that is over are kept."""
@@ -65,7 +65,7 @@ class Settings:
             host=read.loopback("HOST", "127.0.0.1"),
             port=int(read.number("PORT", 0, most=65535, whole=True)),
             cpu_slots=int(slots) if slots > 0 else None,
-            lock_folder=read.folder("LOCK_FOLDER") or LOCK_FOLDER,
+            lock_dir=read.folder("LOCK_DIR") or LOCK_DIR,
             retention_days=read.number("RETENTION_DAYS", 30.0),
             deleted_days=read.number("DELETED_DAYS", 14.0),
             disk_reserve_gb=read.number("DISK_RESERVE_GB", 2.0),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.agent.replicas import AGENT, COUNT, PYTHON, Replica
+from tests.agent.replicas import AGENT, COUNT, Replica
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def script(attempt: Path) -> Callable[[str], list[str]]:
     def write(source: str) -> list[str]:
         path = attempt / f"script{next(COUNT)}.py"
         path.write_text(source)
-        return [*PYTHON, str(path)]
+        return [sys.executable, "-S", str(path)]
 
     return write
 

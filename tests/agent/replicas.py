@@ -128,7 +128,15 @@ class Replica:
         return lines
 
     def said(self, rank: str = "-", kind: str = "o") -> list[str]:
-        return [line.text for line in self.log() if line.rank == rank and line.kind == kind]
+        """Whole lines: what was shown while it was still unfinished is joined."""
+        lines, begun = [], ""
+        for line in self.log():
+            if line.rank == rank and line.kind[0] == kind[0]:
+                begun += line.text
+                if not line.kind.endswith("c"):
+                    lines += [begun] if line.kind == kind else []
+                    begun = ""
+        return lines
 
     def command_pid(self) -> int:
         return int(eventually(lambda: self.status()["command_pid"]))
@@ -186,4 +194,12 @@ def ask_keeper(
     os.close(folder)
     socket.send_fds(connection, [json.dumps(request).encode() + b"\n"], fds)
     connection.settimeout(15)
-    return connection, map(json.loads, connection.makefile())
+    return connection, _replies(connection)
+
+
+def _replies(connection: socket.socket) -> Iterator[dict[str, Any]]:
+    """A file made of the socket would keep it open."""
+    data = b""
+    while chunk := connection.recv(4096):
+        *lines, data = (data + chunk).split(b"\n")
+        yield from map(json.loads, lines)

@@ -68,26 +68,32 @@ def test_the_record_tells_who_failed_first(replica: Replica, script: Script, tor
 
 
 def test_restarts_and_launchers_are_counted(replica: Replica, script: Script, torchrun: str) -> None:
-    rank = script(WAIT + "sys.exit(int(os.environ['TORCHELASTIC_RESTART_COUNT'] == '0'))\n")
-    one = shlex.join([torchrun, *rank])
-    replica.prepare(["bash", "-c", f"{one}; rm go ready*; {one}"], {"PET_MAX_RESTARTS": "1", "PET_REDIRECTS": "3"})
+    rank = script(
+        "import os, sys, time\n"
+        "turn = os.environ['TORCHELASTIC_RESTART_COUNT']\n"
+        "while not os.path.exists(f'go-{sys.argv[1]}-{turn}'): time.sleep(0.01)\n"
+        "sys.exit(turn == '0')\n"
+    )
+    one, two = (shlex.join([torchrun, *rank, name]) for name in ("0", "1"))
+    replica.prepare(["bash", "-c", f"{one} && {two}"], {"PET_MAX_RESTARTS": "1", "PET_REDIRECTS": "3"})
     replica.start()
-    for launcher in (0, 1):
-        for restart in (0, 1):
-            eventually(lambda: _seen(replica, launcher, restart))  # noqa: B023
-            (replica.attempt / "go").touch()
-            if restart == 0:
-                (replica.attempt / "go").unlink()
+    rounds = [(launcher, restart) for launcher in (0, 1) for restart in (0, 1)]
+    for launcher, restart in rounds:
+        _await(replica, launcher, restart)
+        (replica.attempt / f"go-{launcher}-{restart}").touch()
     record = replica.wait()
     seen = sorted((rank["launcher"], rank["restart"], rank["rank"], rank["code"]) for rank in record["ranks"])
-    assert seen == [(k, n, r, int(n == 0)) for k in (0, 1) for n in (0, 1) for r in (0, 1)]
+    assert seen == [(k, n, r, int(n == 0)) for k, n in rounds for r in (0, 1)]
     assert [launcher["launcher"] for launcher in record["launchers"]] == [0, 1]
     assert record["code"] == 0
 
 
-def _seen(replica: Replica, launcher: int, restart: int) -> bool:
-    ranks = replica.status()["ranks"]
-    return sum((rank["launcher"], rank["restart"]) == (launcher, restart) for rank in ranks) == 2
+def _await(replica: Replica, launcher: int, restart: int) -> None:
+    def there() -> bool:
+        ranks = replica.status()["ranks"]
+        return sum((rank["launcher"], rank["restart"]) == (launcher, restart) for rank in ranks) == 2
+
+    eventually(there)
 
 
 def test_a_launcher_by_another_name_is_known_by_its_children(replica: Replica, script: Script, torchrun: str) -> None:

@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,17 +46,22 @@ class Yard:
         assert code is None or ran.returncode == code, f"{words}: {ran.returncode}\n{ran.stdout}\n{ran.stderr}"
         return ran
 
-    def start(self, *words: str, **options: object) -> "subprocess.Popen[str]":
-        """Start a command line."""
-        return subprocess.Popen(
+    @contextmanager
+    def start(self, *words: str) -> "Iterator[subprocess.Popen[str]]":
+        """A command line that runs; it is killed at the end if it still does."""
+        process = subprocess.Popen(
             [*TORCHYARD, *words],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             env=self.env,
             cwd=self.folder,
-            **options,
         )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate(timeout=SECONDS)
 
     def name(self) -> str:
         """A name that no other test has."""
@@ -80,7 +86,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
         **{name: value for name, value in os.environ.items() if not name.startswith(("TORCHYARD_", "XDG_"))},
         "HOME": str(home),
         "TORCHYARD_DATA": str(home / "data"),
-        "TORCHYARD_LOCK_FOLDER": str(home / "locks"),
+        "TORCHYARD_LOCK_DIR": str(home / "locks"),
         "TORCHYARD_CPU_SLOTS": "4",
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
@@ -106,11 +112,11 @@ def shell(script: str) -> list[str]:
 def test_two_first_commands_start_one_server(tmp_path: Path, server: dict[str, str]) -> None:
     env = server | {"TORCHYARD_DATA": str(tmp_path / "data")}
     yard = Yard(env, tmp_path)
-    started = [yard.start("list", "-o", "name") for _ in range(3)]
     try:
-        for each in started:
-            out, err = each.communicate(timeout=SECONDS)
-            assert (each.returncode, out) == (0, ""), err
+        with yard.start("list", "-o", "name") as one, yard.start("list", "-o", "name") as other:
+            for each in (one, other):
+                out, err = each.communicate(timeout=SECONDS)
+                assert (each.returncode, out) == (0, ""), err
         found = running(tmp_path / "data")
         assert found is not None
         assert f"pid {found.pid}" in yard.run("server", "start").stdout
@@ -121,14 +127,14 @@ def test_two_first_commands_start_one_server(tmp_path: Path, server: dict[str, s
     yard.run("server", "status", code=1)
 
 
-def test_server_that_cannot_start_says_why(tmp_path: Path, server: dict[str, str]) -> None:
-    with Yard(server | {"TORCHYARD_DATA": str(tmp_path)}, tmp_path).start("server", "run") as other:
+def test_second_server_on_the_same_data_says_who_is_there(tmp_path: Path, server: dict[str, str]) -> None:
+    yard = Yard(server | {"TORCHYARD_DATA": str(tmp_path)}, tmp_path)
+    with yard.start("server", "run") as first:
         assert wait_until(lambda: running(tmp_path) is not None, SECONDS)
-        # Two servers on one data folder: the second says who is there.
-        ran = Yard(server | {"TORCHYARD_DATA": str(tmp_path)}, tmp_path).run("server", "run", code=1)
-        assert str(other.pid) in ran.stderr
-        other.send_signal(signal.SIGTERM)
-        other.communicate(timeout=SECONDS)
+        assert str(first.pid) in yard.run("server", "run", code=2).stderr
+        first.send_signal(signal.SIGTERM)
+        first.communicate(timeout=SECONDS)
+    assert first.returncode == 0
 
 
 def test_run_shows_the_output_and_exits_alike(yard: Yard) -> None:
@@ -175,7 +181,7 @@ def test_detach_wait_logs_describe_explain_delete(yard: Yard) -> None:
     assert "Failed" in described
     assert "Attempts:" in described
     explained = yard.run("explain", name).stdout
-    assert explained.startswith(f"{name} is Failed: ")
+    assert explained.startswith(f"{name} failed: ")
     assert "exit 4" in explained
     assert yard.run("delete", name, code=2).stderr.endswith("add -y\n  see `torchyard delete --help`\n")
     yard.run("delete", name, "-y")

@@ -112,12 +112,12 @@ def test_server_that_is_not_there(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
 def test_install_prints_a_unit_that_leaves_training_alone(
     cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TORCHYARD_LOCK_FOLDER", '/run/4 %"')
+    monkeypatch.setenv("TORCHYARD_LOCK_DIR", '/run/4 %"')
     ran = cli("server", "install", "--print")
     assert ran.code == 0
     lines = ran.out.splitlines()
     assert "KillMode=process" in lines
-    assert 'Environment="TORCHYARD_LOCK_FOLDER=/run/4 %%\\""' in lines
+    assert 'Environment="TORCHYARD_LOCK_DIR=/run/4 %%\\""' in lines
     assert f'Environment="TORCHYARD_DATA={home / "data"}"' in lines
     assert any(line.startswith("ExecStart=") and line.endswith("-m torchyard.cli.main server run") for line in lines)
 

@@ -162,7 +162,8 @@ def test_a_second_workload_continues_the_first_with_another_learning_rate(tmp_pa
     assert continued["optimizer"]["state"][0]["step"] == 45 + 45 + 23  # steps of one rank, then of two: Adam goes on
     assert not same_weights(first, continued)
 
-    lines = torchrun("2", "1", "--snapshot", str(path), env=second | {"TORCHYARD_ATTEMPT": "id-2-2"}).finish()
+    again = second | {"TORCHYARD_ATTEMPT": "id-2-2"}
+    lines = torchrun("2", "1", "--snapshot", str(path), ranks=1, env=again).finish()
     assert f"resuming from snapshot at epoch 3 ({path})" in lines
     assert epochs(lines, 0) == ["4/4"]
     assert read(path)["optimizer"]["param_groups"][0]["lr"] == 0.0005

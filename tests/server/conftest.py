@@ -14,7 +14,7 @@ from torchyard.settings import Settings
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(data=tmp_path / "data", lock_folder=tmp_path / "locks", heartbeat=0.2)
+    return Settings(data=tmp_path / "data", lock_dir=tmp_path / "locks", heartbeat=0.2)
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def http(url: str, token: str) -> Iterator[httpx.Client]:
 def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """One server for all tests of a file that leave nothing behind."""
     folder = tmp_path_factory.mktemp("quiet")
-    settings = Settings(data=folder / "data", lock_folder=folder / "locks")
+    settings = Settings(data=folder / "data", lock_dir=folder / "locks")
     with serving(build(settings, {"local": FakeEngine(FakeWorld())})) as address:
         headers = {"Authorization": f"Bearer {settings.token_file.read_text().strip()}"}
         with httpx.Client(base_url=f"{address}/api/v1", headers=headers, timeout=20) as client:

@@ -16,7 +16,7 @@ from torchyard.settings import Settings
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(data=tmp_path / "data", lock_folder=tmp_path / "locks", heartbeat=0.2)
+    return Settings(data=tmp_path / "data", lock_dir=tmp_path / "locks", heartbeat=0.2)
 
 
 @pytest.fixture

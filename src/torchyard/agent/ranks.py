@@ -67,6 +67,11 @@ class Rank:
         self.signal: int | None = None
         self.fd = -1
 
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What an orphaned helper of it has inherited."""
+        return (self.folder, self.restart, self.rank, self.local_rank)
+
     def record(self) -> dict[str, object]:
         """As it is told and written down (the supervisor drops `folder`)."""
         return {
@@ -150,7 +155,8 @@ class Book:
             if above is None and parent is not None:
                 above = self._add_launcher(parent, found)
             rank = Rank(above.number if above else max(len(self.launchers) - 1, 0), process, env)
-            if self._track(rank):
+            known = [item.identity for item in self.ranks] if above is None else []
+            if rank.identity not in known and self._track(rank):
                 self.ranks.append(rank)
                 found.append(rank)
             return rank

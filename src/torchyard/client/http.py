@@ -151,10 +151,13 @@ class Server:
             self._kept.request(method, target(path, query), body=body, headers=self._headers({**kind, **headers}))
             return self._kept.getresponse()
         except _BROKEN:
-            # A kept connection may have been closed by the server since the last answer.
-            if not (reused and repeatable and (body is None or isinstance(body, bytes))):
+            # The server may have closed the kept connection, or another one may have taken over.
+            before = self.address
+            if not repeatable or not (body is None or isinstance(body, bytes)):
                 raise
-        self.close()
+            self.relocate()
+            if not reused and self.address == before:
+                raise
         return self._ask(method, path, query, body, headers, repeatable)
 
     def _connection(self) -> http.client.HTTPConnection:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from torchyard.control import progress
+from torchyard.control.housekeeping import keep_house
 from torchyard.control.queue import schedule
 from torchyard.control.reconcile import reconcile
 from torchyard.control.turn import now
@@ -35,6 +36,7 @@ async def run(yard: Yard) -> None:
             group.create_task(_listen(yard, cluster))
         group.create_task(_queue(yard))
         group.create_task(progress.follow(yard))
+        group.create_task(keep_house(yard))
         group.create_task(_Loop(yard).work(group))
 
 

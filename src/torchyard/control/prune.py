@@ -1,7 +1,6 @@
 """Makes room: forgets workloads that ended long ago, with their logs, attempts and code copies. Never claims."""
 
 import asyncio
-import shutil
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -12,10 +11,6 @@ from torchyard.domain.quantities import show_duration, show_size
 from torchyard.domain.workload import Attempt, Workload
 from torchyard.store import attempts, audit, workloads
 from torchyard.store.database import read, write
-
-LOW_DISK = 0.05
-"""Part of the disk that should stay free."""
-LOW_DISK_BYTES = 2 * 1024**3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,17 +40,6 @@ async def prune(yard: Yard, older_than: float, dry_run: bool, actor: Actor) -> P
     age = show_duration(older_than)
     sentence = f"{did} {len(old)} workloads that ended more than {age} ago; {show_size(freed)}"
     return Pruned(workloads=tuple(w.name for w in old), bytes=freed, sentence=sentence)
-
-
-def disk_warning(data: Path) -> str | None:
-    """A sentence when the data folder's disk is nearly full."""
-    usage = shutil.disk_usage(data)
-    if usage.free >= min(LOW_DISK_BYTES, usage.total * LOW_DISK):
-        return None
-    return (
-        f"the disk of {data} is nearly full ({show_size(usage.free)} free): logs and checkpoints may be lost; "
-        "make room, or forget old workloads with `torchyard server prune`"
-    )
 
 
 def _ended(yard: Yard, older_than: float) -> tuple[Workload, ...]:

@@ -9,18 +9,21 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from torchyard.control import facts, plans
+from torchyard.control.housekeeping import disk_warning
 from torchyard.control.turn import now
 from torchyard.control.yard import Actor, Yard
+from torchyard.domain.asset import Claim
 from torchyard.domain.errors import Conflict, Invalid, Problem
 from torchyard.domain.event import Event
 from torchyard.domain.finding import Finding, Severity
+from torchyard.domain.isolation import specs_of
 from torchyard.domain.launch import LaunchPlan
 from torchyard.domain.spec import SEALED, EnvironmentVariable, ReplicaSpec, Submission
 from torchyard.domain.workload import Phase, Workload
 from torchyard.policy.admit import admit
 from torchyard.render.launch import world
-from torchyard.store import audit, events, idempotency, sealed, workloads
-from torchyard.store.database import write
+from torchyard.store import audit, claims, events, idempotency, sealed, workloads
+from torchyard.store.database import read, write
 
 REPLAY_WINDOW = timedelta(seconds=60)
 _SECRET = re.compile(r"(TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
@@ -54,12 +57,14 @@ async def submit(yard: Yard, request: Request, actor: Actor) -> Submitted:
     if replay is not None:
         return _answer(replay, replayed=True)
     findings, _ = await check(yard, request.submission)
+    fresh = await asyncio.to_thread(_new_claims, yard, request.submission, actor)
+    for claim in fresh:
+        await yard.engine(request.submission.cluster).make_claim(claim.project, claim.claim_name)
     clean, secret = seal_variables(request.submission)
     environment = {**request.environment, **secret}
     if secret:
         environment["TORCHYARD_SECRET_NAMES"] = ",".join(sorted(secret))
-    replay_or_new = await asyncio.to_thread(_insert, yard, request, clean, environment, findings, actor, digest)
-    workload = replay_or_new
+    workload = await asyncio.to_thread(_insert, yard, request, clean, environment, findings, fresh, actor, digest)
     yard.board.put(workload)
     yard.feed.publish(workload.id, "workload")
     yard.bell.queue.set()
@@ -75,6 +80,9 @@ async def check(yard: Yard, submission: Submission) -> tuple[tuple[Finding, ...]
         problems = tuple(Problem(field=f.where, details=f.message, rule=f.rule) for f in errors)
         fixes = "; ".join(f.fix for f in errors if f.fix)
         raise Invalid("; ".join(f.message for f in errors), fixes or None, problems)
+    nearly_full = await asyncio.to_thread(disk_warning, yard)
+    if nearly_full is not None:
+        findings = (*findings, nearly_full)
     return findings, await plans.draft(yard, submission)
 
 
@@ -97,6 +105,27 @@ def seal_variables(submission: Submission) -> tuple[Submission, dict[str, str]]:
     if master is not None:
         master = master.model_copy(update={"environment_variables": hide(master)})
     return submission.model_copy(update={"spec": spec, "master_spec": master}), secret
+
+
+def _new_claims(yard: Yard, submission: Submission, actor: Actor) -> tuple[Claim, ...]:
+    """Claims that the submission brings with it: not existing ones, described by a claimInfo."""
+    with read(yard.database) as connection:
+        known = {claim.claim_name for claim in claims.listing(connection, submission.project)}
+    found: dict[str, Claim] = {}
+    for spec in specs_of(submission):
+        for pvc in spec.storage.pvc:
+            if pvc.claim_name and pvc.claim_name not in known and pvc.claim_info is not None and not pvc.existing_pvc:
+                found[pvc.claim_name] = Claim(
+                    id=str(uuid.uuid4()),
+                    name=pvc.claim_name,
+                    claim_name=pvc.claim_name,
+                    project=submission.project,
+                    path=pvc.path,
+                    info=pvc.claim_info,
+                    created_at=now(),
+                    created_by=actor.name,
+                )
+    return tuple(found.values())
 
 
 def _digest(request: Request) -> str:
@@ -132,6 +161,7 @@ def _insert(
     submission: Submission,
     environment: dict[str, str],
     findings: tuple[Finding, ...],
+    fresh: tuple[Claim, ...],
     actor: Actor,
     digest: str,
 ) -> Workload:
@@ -158,6 +188,8 @@ def _insert(
             sealed=blob is not None,
         )
         workloads.insert(connection, workload)
+        for claim in fresh:
+            claims.insert(connection, claim)
         if blob is not None:
             sealed.put(connection, workload_id, blob)
         first = Event(reason="Phase", message=f"Creating: {workload.reason}", at=moment)

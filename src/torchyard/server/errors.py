@@ -1,16 +1,18 @@
 """Errors as answers: `{code, message, details, complianceIssues}`. The one place of HTTP that catches everything."""
 
 import logging
+from collections.abc import Sequence
 from typing import Any, get_type_hints
 
 from fastapi import FastAPI
-from fastapi.exceptions import RequestValidationError
+from fastapi.exceptions import RequestValidationError, WebSocketRequestValidationError
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocket
 
 from torchyard.domain.document import parse_text
 from torchyard.domain.errors import Invalid, TooLarge, TorchyardError
@@ -68,6 +70,7 @@ def install(app: FastAPI) -> None:
     """Every error of this app is answered in our shape."""
     app.add_exception_handler(TorchyardError, _ours)
     app.add_exception_handler(RequestValidationError, _not_valid)
+    app.add_exception_handler(WebSocketRequestValidationError, _socket_not_valid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(ClientDisconnect, _gone)
 
@@ -85,10 +88,19 @@ async def _not_valid(request: Request, error: Exception) -> Response:
     if found[0]["type"] == "json_invalid":
         return answer(_bad_json(str(error.body), found[0]))
     model = _body_model(request) if found[0]["loc"][0] == "body" else BaseModel
+    return answer(_invalid(found, model, _advice(error.body)))
+
+
+async def _socket_not_valid(socket: WebSocket, error: Exception) -> None:
+    assert isinstance(error, WebSocketRequestValidationError)
+    await socket.send_denial_response(answer(_invalid(error.errors(), BaseModel, None)))
+
+
+def _invalid(found: Sequence[Any], model: type[BaseModel], advice: str | None) -> Invalid:
     problems = problems_of([_without_place(one) for one in found], model)
     sentences = [f"{p.field}: {p.details}" if p.field else p.details for p in problems]
     more = f"; and {len(sentences) - 5} more" if len(sentences) > 5 else ""
-    return answer(Invalid("; ".join(sentences[:5]) + more, _advice(error.body), problems))
+    return Invalid("; ".join(sentences[:5]) + more, advice, problems)
 
 
 def _without_place(error: Any) -> ErrorDetails:

@@ -15,7 +15,6 @@ from torchyard.domain.observation import Device
 from torchyard.engines.engine import Busy
 from torchyard.engines.local import locks
 
-LOCK_DIR = Path("/run/lock/torchyard")
 LEAST_SLOTS = 4
 
 

@@ -16,7 +16,7 @@ from torchyard.engines.engine import Exec, FileReader, Secrets
 from torchyard.engines.local import attempt as attempts
 from torchyard.engines.local import exec as execs
 from torchyard.engines.local import files, isolation, logfile, supervise
-from torchyard.engines.local.devices import LOCK_DIR, Devices
+from torchyard.engines.local.devices import Devices
 from torchyard.engines.local.layout import Layout
 from torchyard.engines.local.observe import observe, sweep
 from torchyard.engines.local.watch import Watch
@@ -32,8 +32,7 @@ class LocalEngine:
     def __init__(self, settings: Settings, cluster: str = "local") -> None:
         self._layout = Layout(settings.data)
         self._cluster = cluster
-        lock_dir = Path(os.environ.get("TORCHYARD_LOCK_DIR", LOCK_DIR))
-        self._devices = Devices(lock_dir, settings.cpu_slots)
+        self._devices = Devices(settings.lock_dir, settings.cpu_slots)
         self._watch = Watch()
         self._capabilities = Capabilities(in_place=True)
 

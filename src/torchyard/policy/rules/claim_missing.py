@@ -1,4 +1,4 @@
-"""A claim must be there before it is mounted: a new empty one would hide a wrong name."""
+"""An existing claim must be there: a new empty one in its place would hide a wrong name."""
 
 import difflib
 from collections.abc import Iterator
@@ -14,7 +14,8 @@ def check(view: View) -> Iterator[Remark]:
     for field, spec in view.specs:
         for index, pvc in enumerate(spec.storage.pvc):
             name = pvc.claim_name
-            if pvc.exclude or name is None or name in view.claims:
+            new = pvc.claim_info is not None and not pvc.existing_pvc
+            if pvc.exclude or new or name is None or name in view.claims:
                 continue
             near = difflib.get_close_matches(name, view.claims, n=1, cutoff=0.6)
             meant = f"; did you mean {near[0]}?" if near else ""
