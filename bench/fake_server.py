@@ -1,12 +1,10 @@
 """A server whose only cluster is a fake engine with many devices; its workloads run until they are stopped."""
 
+import os
 import sys
-from dataclasses import replace
-
-from torchyard.engines.fake import FakeEngine, FakeWorld
 
 from torchyard.app import serve
+from torchyard.engines.fake import FakeEngine, FakeWorld
 from torchyard.settings import Settings
 
-world = FakeWorld(devices=int(sys.argv[1]), auto=True)
-serve(replace(Settings.from_environment()), engines={"local": FakeEngine(world)})
+serve(Settings.from_environment(os.environ), {"local": FakeEngine(FakeWorld(devices=int(sys.argv[1])))})

@@ -141,14 +141,17 @@ async def open_yard(settings: Settings, engines: Mapping[str, Engine] | None = N
         yield yard
 
 
-def serve(settings: Settings) -> None:
-    """Serve until SIGTERM or Ctrl-C; what trains goes on. Raises Unavailable when it cannot start."""
+def serve(settings: Settings, engines: Mapping[str, Engine] | None = None) -> None:
+    """Serve until SIGTERM or Ctrl-C; what trains goes on. Raises Unavailable when it cannot start.
+
+    `engines` by cluster name stand in for those of the settings.
+    """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    asyncio.run(_serve(settings))
+    asyncio.run(_serve(settings, engines))
 
 
-async def _serve(settings: Settings) -> None:
-    async with open_yard(settings) as yard:
+async def _serve(settings: Settings, engines: Mapping[str, Engine] | None) -> None:
+    async with open_yard(settings, engines) as yard:
         app = build(settings)
         app.state.yard, app.state.closing = yard, asyncio.Event()
         with _listen(settings) as listener:

@@ -28,8 +28,6 @@ class Settings:
     """Where all servers of a machine agree on who holds which device."""
     retention_days: float = 30.0
     """How long logs, attempts and code copies of a workload that is over are kept."""
-    deleted_days: float = 14.0
-    """How long a deleted workload can still be listed."""
     disk_reserve_gb: float = 2.0
     """Free space of the data folder below which the server warns."""
     heartbeat: float = 15.0
@@ -67,7 +65,6 @@ class Settings:
             cpu_slots=int(slots) if slots > 0 else None,
             lock_dir=read.folder("LOCK_DIR") or LOCK_DIR,
             retention_days=read.number("RETENTION_DAYS", 30.0),
-            deleted_days=read.number("DELETED_DAYS", 14.0),
             disk_reserve_gb=read.number("DISK_RESERVE_GB", 2.0),
             heartbeat=read.number("HEARTBEAT", 15.0, least=0.1),
         )

@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable
 
 import pytest
-from tests.agent.replicas import Replica
+from tests.agent.replicas import Replica, eventually
 
 Script = Callable[[str], list[str]]
 
@@ -119,7 +119,7 @@ def test_the_status_follows(replica: Replica) -> None:
     replica.start()
     pid = replica.command_pid()
     assert replica.status()["state"] == "running"
-    assert pid in replica.alive()
+    eventually(lambda: pid in replica.alive())
     (replica.attempt / "go").touch()
     replica.wait()
 

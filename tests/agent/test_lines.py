@@ -2,7 +2,7 @@
 
 import itertools
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torchyard.agent.lines import IDLE, LONGEST, Lines, Parted

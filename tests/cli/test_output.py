@@ -61,6 +61,10 @@ def test_table_aligns() -> None:
     assert table([], columns) == "NAME  N\n"
 
 
+def test_table_keeps_a_row_on_one_line() -> None:
+    assert table([{"n": "a\nb\r\n"}], (Column("N", lambda row: row["n"]),)) == "N\na b\n"
+
+
 def test_table_shows_no_control_characters() -> None:
     assert "\x1b" not in table([{"n": "a\x1b[31m"}], (Column("N", lambda row: row["n"]),))
 

@@ -292,13 +292,13 @@ _STEPS = st.lists(st.one_of(_SEEN, st.sampled_from([_PREPARED, _STARTED])), max_
 @given(steps=_STEPS, backoff=st.integers(0, 3))
 def test_whatever_is_seen_the_promises_hold(steps: list[Seen | str], backoff: int) -> None:
     w = make(backoff=backoff, maxTime="1h", notify={"command": "true"})
-    for number, step in enumerate(steps):
+    for number, name_or_seen in enumerate(steps):
         before = w
-        if step == _PREPARED or step == _STARTED:
+        step = name_or_seen
+        if isinstance(step, str):
             if w.attempt is None:
                 continue
             step = Prepared(handle=handle(w)) if step == _PREPARED else Started(handle=handle(w))
-        assert not isinstance(step, str)
         decision = decide(w, step, at(number))
         w = decision.workload
         asked_again = isinstance(step, Asked) and step.desired is Desired.RUNNING

@@ -27,10 +27,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def url(folder: Path) -> Iterator[str]:
     """A server with this machine as its cluster, for all tests of this file."""
     settings = Settings(data=folder / "data", lock_dir=folder / "locks")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TORCHYARD_LOCK_DIR", str(folder / "locks"))
-        with serving(build(settings)) as address:
-            yield address
+    with serving(build(settings)) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")

@@ -32,22 +32,21 @@ def _walk(found: Any, prefix: str) -> Iterator[tuple[str, str]]:
 
 def test_every_route_needs_a_token(url: str, tmp_path: Path) -> None:
     known = routes(tmp_path / "other")
-    stranger = httpx.Client()
     assert len(known) > 50 and ("WEBSOCKET", "/api/v1/workloads/{workload_id}/exec") in known
-    for method, path in known:
-        address = path.replace("{workload_id}", "x").replace("{claim_id}", "x")
-        if path in OPEN or path.startswith(OPEN_FOLDERS):
-            continue
-        if method == "WEBSOCKET":
-            with pytest.raises(InvalidStatus) as refused:
-                connect(url.replace("http", "ws") + address + "?argv=sh", proxy=None)
-            assert refused.value.response.status_code == 401
-            continue
-        for headers in ({}, {"Authorization": "Bearer wrong"}, {"Cookie": "torchyard=99999999999.00"}):
-            answer = stranger.request(method, url + address, headers=headers)
-            assert answer.status_code == 401, (method, path)
-            assert answer.headers["www-authenticate"] == "Bearer"
-            assert method == "HEAD" or answer.json()["code"] == 401
+    closed = [(m, p) for m, p in known if p not in OPEN and not p.startswith(OPEN_FOLDERS)]
+    with httpx.Client(base_url=url) as stranger:
+        for method, path in closed:
+            address = path.replace("{workload_id}", "x").replace("{claim_id}", "x")
+            if method == "WEBSOCKET":
+                with pytest.raises(InvalidStatus) as refused:
+                    connect(url.replace("http", "ws") + address + "?argv=sh", proxy=None)
+                assert refused.value.response.status_code == 401
+                continue
+            for headers in ({}, {"Authorization": "Bearer wrong"}, {"Cookie": "torchyard=99999999999.00"}):
+                answer = stranger.request(method, address, headers=headers)
+                assert answer.status_code == 401, (method, path)
+                assert answer.headers["www-authenticate"] == "Bearer"
+                assert method == "HEAD" or answer.json()["code"] == 401
 
 
 def test_the_open_routes_are_there_and_say_little(url: str, tmp_path: Path) -> None:

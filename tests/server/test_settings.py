@@ -18,12 +18,12 @@ def test_defaults_follow_xdg() -> None:
 def test_every_field_has_a_variable() -> None:
     values = {
         "data": "/d", "host": "::1", "port": "8080", "cpu_slots": "7", "lock_dir": "/l", "retention_days": "1.5",
-        "deleted_days": "2", "disk_reserve_gb": "3", "heartbeat": "4",
+        "disk_reserve_gb": "3", "heartbeat": "4",
     }  # fmt: skip
     assert set(values) == {field.name for field in fields(Settings)}
     settings = Settings.from_environment({f"TORCHYARD_{name.upper()}": text for name, text in values.items()})
     assert {name: str(getattr(settings, name)) for name in values} == values | {
-        "deleted_days": "2.0", "disk_reserve_gb": "3.0", "heartbeat": "4.0",
+        "disk_reserve_gb": "3.0", "heartbeat": "4.0",
     }  # fmt: skip
 
 

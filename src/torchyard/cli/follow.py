@@ -27,6 +27,7 @@ TWICE_SECONDS = 3.0
 """A second Ctrl-C within this time stops the workload."""
 LATE_SECONDS = 2.0
 """How long one stream may end after the other."""
+_TOLD_BY_PHASE = ("Phase", "AttemptFailed")
 _AT_ONCE = 500
 _HELD = 5000
 
@@ -167,7 +168,7 @@ def _tell(event: ServerEvent, story: Story, screen: Screen) -> None:
             story.progress = event.data.get("progress", event.data)
         case "workload":
             _tell_phase(event.data, story, screen)
-        case "event" if event.data.get("type") == "Warning" and event.data.get("reason") != "Phase":
+        case "event" if event.data.get("type") == "Warning" and event.data.get("reason") not in _TOLD_BY_PHASE:
             screen.say(f"{story.name}: {event.data.get('message', '')}")
 
 
@@ -175,9 +176,11 @@ def _tell_phase(row: Row, story: Story, screen: Screen) -> None:
     phase, why, attempt = row["phase"], row.get("phaseMessage") or "", int(row.get("attempt") or 0)
     story.progress = row.get("progress") or story.progress
     if attempt > story.attempt:
+        if story.told is None or story.told[0] != "Resuming":
+            screen.say(f"{story.name}: attempt {attempt}")
         story.attempt = attempt
         story.progress = None
-        screen.say(f"{story.name}: attempt {attempt}")
+        story.told = None
     waits = phase in ("Pending", "Resuming", "Degraded", "Stopping", "Unknown")
     if waits and why and (phase, why) != story.told:
         story.told = (phase, why)

@@ -91,7 +91,7 @@ def _scalar(value: Any) -> str:
 
 def table(rows: Sequence[Row], columns: Sequence[Column], *, colour: bool = False) -> str:
     """Aligned columns under their titles."""
-    cells = [[_UNPRINTABLE.sub("?", column.cell(row)) for column in columns] for row in rows]
+    cells = [[_one_line(column.cell(row)) for column in columns] for row in rows]
     widths = [max(map(len, column)) for column in zip([c.title for c in columns], *cells, strict=True)]
     lines = ["  ".join(c.title.ljust(width) for c, width in zip(columns, widths, strict=True)).rstrip()]
     for line in cells:
@@ -101,9 +101,13 @@ def table(rows: Sequence[Row], columns: Sequence[Column], *, colour: bool = Fals
     return "\n".join(lines) + "\n"
 
 
+def _one_line(text: str) -> str:
+    return _UNPRINTABLE.sub("?", " ".join(text.splitlines()))
+
+
 def fields(pairs: Iterable[tuple[str, str]]) -> str:
     """`Name: value` lines, aligned; empty values are left out."""
-    known = [(name, _UNPRINTABLE.sub("?", value)) for name, value in pairs if value]
+    known = [(name, _one_line(value)) for name, value in pairs if value]
     width = max((len(name) for name, _ in known), default=0) + 1
     return "".join(f"{name + ':':<{width}}  {value}\n" for name, value in known)
 

@@ -45,7 +45,7 @@ class Screen:
     """What replicas write to stderr goes to stderr."""
     _tails: dict[Source, Tail] = field(default_factory=dict)
     _bar: str = ""
-    _painted: int = 0
+    _painted: list[str] = field(default_factory=list)
     _label_width: int = 0
     _first: tuple[str, int | None] | None = None
     _last: IO[str] | None = None
@@ -81,11 +81,12 @@ class Screen:
     def flush(self) -> None:
         """Show everything."""
         if self.live:
-            self._clear()
             below = [self._label(*source[:2]) + tail.text for source, tail in self._tails.items()]
             rows = [_cut(row, self.width() - 1) for row in [*below, *filter(None, [self._bar])]]
-            self.out.write("\n".join(rows))
-            self._painted = len(rows)
+            if rows != self._painted:
+                self._clear()
+                self.out.write("\n".join(rows))
+                self._painted = rows
         self.err.flush()
         self.out.flush()
 
@@ -128,8 +129,8 @@ class Screen:
 
     def _clear(self) -> None:
         if self._painted:
-            self.out.write("\r" + "\x1b[A" * (self._painted - 1) + "\x1b[J")
-            self._painted = 0
+            self.out.write("\r" + "\x1b[A" * (len(self._painted) - 1) + "\x1b[J")
+            self._painted = []
 
 
 def _cut(text: str, width: int) -> str:
@@ -152,7 +153,7 @@ def progress_bar(progress: dict[str, object], width: int) -> str:
     tail = "".join(
         (
             f"  loss {loss:.4g}" if isinstance(loss, int | float) else "",
-            f"  {_left(eta)} left" if isinstance(eta, int | float) else "",
+            f"  {_left(eta)} left" if isinstance(eta, int | float) and eta >= 1 else "",
         )
     )
     if not isinstance(total, int) or total <= 0:
