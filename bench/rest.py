@@ -16,8 +16,8 @@ def measure() -> list[Figure]:
             submit(server, number)
         server.until(lambda: server.count("phase==Running") == COUNT)
         ids = [row["id"] for offset in range(0, COUNT, 500) for row in page(server, offset)]
-        for begin in range(0, COUNT, 100):
-            server.post("/api/v1/workloads/batch", {"ids": ids[begin : begin + 100], "action": "suspend"})
+        for workload_id in ids:
+            server.post(f"/api/v1/workloads/trainings/{workload_id}/suspend", {})
         server.until(lambda: server.count("phase==Stopped") == COUNT)
         time.sleep(2.0)
         before = server.cpu()

@@ -120,10 +120,11 @@ def test_it_ends_with_the_connection(running: Replica, pipes: Pipes, script: str
 
 
 def test_it_does_not_keep_the_replica_alive(running: Replica, pipes: Pipes) -> None:
-    request = {"argv": ["sh", "-c", "trap '' HUP TERM; while :; do sleep 1; done"], "tty": False}
+    request = {"argv": ["sh", "-c", "trap '' HUP TERM; echo deaf; while :; do sleep 1; done"], "tty": False}
     connection, replies = ask_keeper(running, request, pipes.theirs)
     pipes.handed_over()
     next(replies)
+    assert os.read(pipes.stdout, 100) == b"deaf\n"
     (running.attempt / "go").touch()
     record = running.wait()
     assert (record["code"], record["left_behind"]) == (0, [])

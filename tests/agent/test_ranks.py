@@ -82,8 +82,12 @@ def test_restarts_and_launchers_are_counted(replica: Replica, script: Script, to
         _await(replica, launcher, restart)
         (replica.attempt / f"go-{launcher}-{restart}").touch()
     record = replica.wait()
-    seen = sorted((rank["launcher"], rank["restart"], rank["rank"], rank["code"]) for rank in record["ranks"])
-    assert seen == [(k, n, r, int(n == 0)) for k, n in rounds for r in (0, 1)]
+    seen = sorted((rank["launcher"], rank["restart"], rank["rank"]) for rank in record["ranks"])
+    assert seen == [(launcher, restart, rank) for launcher, restart in rounds for rank in (0, 1)]
+    for rank in record["ranks"]:
+        # The slower of two that fail may be asked to end by torchrun before it does.
+        failed = rank["code"] == 1 or rank["signal"] == signal.SIGTERM
+        assert failed if rank["restart"] == 0 else rank["code"] == 0
     assert [launcher["launcher"] for launcher in record["launchers"]] == [0, 1]
     assert record["code"] == 0
 

@@ -2,80 +2,18 @@
 
 import json
 import os
-import pty
 import re
-import select
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.cli.yard import SECONDS, TORCHYARD, Yard, in_terminal, wait_until
 
-from torchyard.client.local import running, wait_until
-
-SECONDS = 60.0
-TORCHYARD = [sys.executable, "-m", "torchyard.cli.main"]
-
-
-@dataclass
-class Yard:
-    """A server of our own and the folder that commands run in."""
-
-    env: dict[str, str]
-    folder: Path
-    numbers: list[int] = field(default_factory=list)
-
-    def run(self, *words: str, code: int | None = 0, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run a command line to its end; `code` is the exit code that it must have."""
-        ran = subprocess.run(
-            [*TORCHYARD, *words],
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-            env=self.env,
-            cwd=self.folder,
-            input=stdin,
-        )
-        assert code is None or ran.returncode == code, f"{words}: {ran.returncode}\n{ran.stdout}\n{ran.stderr}"
-        return ran
-
-    @contextmanager
-    def start(self, *words: str) -> "Iterator[subprocess.Popen[str]]":
-        """A command line that runs; it is killed at the end if it still does."""
-        process = subprocess.Popen(
-            [*TORCHYARD, *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=self.env,
-            cwd=self.folder,
-        )
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.communicate(timeout=SECONDS)
-
-    def name(self) -> str:
-        """A name that no other test has."""
-        self.numbers.append(0)
-        return f"w{len(self.numbers)}"
-
-    def row(self, name: str) -> dict[str, object]:
-        """What `describe` knows."""
-        found: dict[str, object] = json.loads(self.run("describe", name, "--json").stdout)
-        return found
-
-    def wait_for(self, name: str, phase: str) -> None:
-        """Until a workload is in this phase."""
-        assert wait_until(lambda: self.row(name)["phase"] == phase, SECONDS), self.row(name)
+from torchyard.client.local import running
 
 
 @pytest.fixture(scope="session")
@@ -260,37 +198,6 @@ def test_exec_with_a_terminal(yard: Yard) -> None:
     assert "24 80" in seen
     assert "got word" in seen
     yard.run("delete", name, "-y")
-
-
-def in_terminal(
-    yard: Yard, words: Sequence[str], typed: str = "", react: Callable[[int, str], None] = lambda pid, seen: None
-) -> tuple[str, int]:
-    """What a command line shows on a terminal of 24 x 80, and its exit code. `react` is called as output comes."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(yard.folder)
-        os.execve(sys.executable, [*TORCHYARD, *words], yard.env | {"TERM": "xterm", "LINES": "24", "COLUMNS": "80"})
-    import fcntl
-    import struct
-    import termios
-
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    os.write(terminal, typed.encode())
-    seen = b""
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        ready, _, _ = select.select([terminal], [], [], deadline - time.monotonic())
-        try:
-            piece = os.read(terminal, 65536) if ready else b""
-        except OSError:
-            piece = b""
-        if not piece:
-            break
-        seen += piece
-        react(pid, seen.decode(errors="replace"))
-    os.close(terminal)
-    _, status = os.waitpid(pid, 0)
-    return seen.decode(errors="replace"), os.waitstatus_to_exitcode(status)
 
 
 def test_first_interrupt_detaches(yard: Yard) -> None:

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from torchyard.client.http import Address, Server
 from torchyard.domain.errors import Invalid, TorchyardError, Unauthorized, Unavailable
 from torchyard.settings import BadSetting, Settings
 
-START_SECONDS = 10.0
+START_SECONDS = 30.0
 _LOOK_EVERY = 0.02
 
 
@@ -175,13 +175,3 @@ def _only_one(path: Path) -> Iterator[None]:
 
 def _zombie(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-
-
-def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
-    """Look until it is so; False when the time is over."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_LOOK_EVERY)
-    return True

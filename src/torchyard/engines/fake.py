@@ -64,10 +64,34 @@ class FakeWorld:
     files: dict[tuple[str, str], dict[str, tuple[bytes, datetime]]] = field(default_factory=dict)
     removed: list[str] = field(default_factory=list)
     listeners: list["asyncio.Queue[str]"] = field(default_factory=list)
+    _table: list[Device] = field(default_factory=list)
+
+    def table(self) -> tuple[Device, ...]:
+        """Every device and who holds it."""
+        while len(self._table) < self.devices:
+            self._table.append(Device(index=len(self._table), kind="cpu"))
+        for index, holder in self.foreign.items():
+            self._table[index] = Device(index=index, kind="cpu", held_by=holder)
+        return tuple(self._table)
+
+    def take(self, key: str, count: int) -> None:
+        """Give an attempt its devices. Raises Busy when there are not so many free ones."""
+        free = [device.index for device in self.table() if device.free]
+        if count > len(free):
+            raise Busy("the devices were taken by somebody else")
+        for index in free[:count]:
+            self._table[index] = Device(index=index, kind="cpu", ours=True, held_by=key)
+
+    def _release(self, key: str) -> None:
+        for device in self._table:
+            if device.held_by == key:
+                self._table[device.index] = Device(index=device.index, kind="cpu")
 
     def _see(self, key: str, replica: str, **facts: object) -> None:
         attempt = self.attempts[key]
         attempt.replicas[replica] = replace(attempt.replicas[replica], **facts)  # type: ignore[arg-type]
+        if all(seen.over for seen in attempt.replicas.values()):
+            self._release(key)
         for listener in self.listeners:
             listener.put_nowait(key)
 
@@ -142,9 +166,7 @@ class FakeEngine:
         fresh = [name for name, seen in attempt.replicas.items() if seen.state is ReplicaState.PREPARED]
         if attempt.stopped or not fresh:
             return
-        need = sum(r.devices for r in attempt.plan.replicas if r.name in fresh)
-        if need > sum(1 for device in self._devices() if device.free):
-            raise Busy("the devices were taken by somebody else")
+        self.world.take(handle.key, sum(r.devices for r in attempt.plan.replicas if r.name in fresh))
         attempt.secrets = secrets
         ranks = {r.name: r for r in attempt.plan.replicas}
         first = 0
@@ -244,23 +266,7 @@ class FakeEngine:
             del files[name]
 
     async def nodes(self) -> tuple[Node, ...]:
-        return (Node(name="fake", devices=self._devices(), cpu_cores=8, memory=16 * 1024**3),)
-
-    def _devices(self) -> tuple[Device, ...]:
-        held = [
-            key
-            for key, attempt in self.world.attempts.items()
-            for plan in attempt.plan.replicas
-            if attempt.replicas[plan.name].state in (ReplicaState.STARTING, ReplicaState.RUNNING)
-            for _ in range(plan.devices)
-        ]
-        devices = []
-        for index in range(self.world.devices):
-            stranger = self.world.foreign.get(index)
-            holder = stranger or (held.pop() if held else None)
-            ours = holder is not None and stranger is None
-            devices.append(Device(index=index, kind="cpu", ours=ours, held_by=holder))
-        return tuple(devices)
+        return (Node(name="fake", devices=self.world.table(), cpu_cores=8, memory=16 * 1024**3),)
 
     def _attempt(self, handle: Handle) -> FakeAttempt:
         attempt = self.world.attempts.get(handle.key)

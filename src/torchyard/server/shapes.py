@@ -86,6 +86,8 @@ def row(w: Workload, p: Progress | None, places: Places, now: datetime) -> Json:
     spec = w.submission.spec
     replicas = w.submission.replicas
     active = w.attempt if w.active else None
+    devices = w.submission.devices
+    since = moment(w.phase_at)
     return {
         "id": w.id,
         "name": w.name,
@@ -103,15 +105,15 @@ def row(w: Workload, p: Progress | None, places: Places, now: datetime) -> Json:
         "namespace": w.project,
         "submittedBy": w.created_by,
         "createdAt": moment(w.created_at),
-        "updatedAt": moment(w.phase_at),
+        "updatedAt": since,
         "completedAt": moment(w.completed_at),
         "deletedAt": moment(w.deleted_at),
         "phase": w.phase,
         "phaseMessage": w.reason,
-        "phaseUpdatedAt": moment(w.phase_at),
+        "phaseUpdatedAt": since,
         "desiredPhase": w.desired,
         "k8sPhase": w.phase,
-        "k8sPhaseUpdatedAt": moment(w.phase_at),
+        "k8sPhaseUpdatedAt": since,
         "conditions": [],
         "category": spec.category or _CATEGORY[w.kind],
         "preemptible": spec.preemptibility != "non-preemptible",
@@ -121,7 +123,7 @@ def row(w: Workload, p: Progress | None, places: Places, now: datetime) -> Json:
         "arguments": spec.args,
         "runningPods": _running(active),
         "requestedPods": {"number": len(replicas)},
-        "workloadRequestedResources": {"gpu": {"request": w.submission.devices}},
+        "workloadRequestedResources": {"gpu": {"request": devices}},
         "allocatedResources": {"gpu": active.devices if active else 0},
         "datasources": [
             {"type": "pvc", "name": pvc.claim_name} for pvc in spec.storage.pvc if pvc.claim_name is not None
@@ -129,7 +131,7 @@ def row(w: Workload, p: Progress | None, places: Places, now: datetime) -> Json:
         "actionsSupport": {"delete": True, "suspend": True},
         "totalRunningTimeSeconds": int(_run_seconds(w, now)),
         "replicas": len(replicas),
-        "devices": w.submission.devices,
+        "devices": devices,
         "attempt": w.attempts,
         "progress": progress(p),
     }

@@ -6,9 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import alembic.command
-import alembic.config
-from alembic.util import CommandError
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DatabaseError, OperationalError
 
@@ -27,18 +24,16 @@ def open_database(path: Path) -> Engine:
     event.listen(engine, "connect", _on_connect)
     event.listen(engine, "begin", _on_begin)
     try:
-        _migrate(engine)
+        _migrate(engine, path)
     except DatabaseError as problem:
         engine.dispose()
         raise Unavailable(
             f"the database {path} cannot be used: {problem.orig}",
             "if the file is damaged, put a backup in its place; free space if the disk is full",
         ) from problem
-    except CommandError as problem:
+    except Unavailable:
         engine.dispose()
-        raise Unavailable(
-            f"the database {path} was written by a newer torchyard", "install that version or a newer one"
-        ) from problem
+        raise
     return engine
 
 
@@ -56,13 +51,34 @@ def _on_begin(connection: Connection) -> None:
     connection.exec_driver_sql(f"BEGIN {mode}")
 
 
-def _migrate(engine: Engine) -> None:
-    config = alembic.config.Config()
-    config.set_main_option("script_location", str(_MIGRATIONS))
+def _migrate(engine: Engine, path: Path) -> None:
+    newest = max(file.stem.split("_")[0] for file in (_MIGRATIONS / "versions").glob("[0-9]*.py"))
     with engine.connect().execution_options(torchyard_write=True) as connection:
+        found = _version(connection)
+        if found == newest:
+            return
+        if found is not None and found > newest:
+            raise Unavailable(
+                f"the database {path} was written by a newer torchyard", "install that version or a newer one"
+            )
+        # Imported here: a database that is up to date, as nearly always, needs none of it.
+        import alembic.command
+        import alembic.config
+
+        config = alembic.config.Config()
+        config.set_main_option("script_location", str(_MIGRATIONS))
         config.attributes["connection"] = connection
         alembic.command.upgrade(config, "head")
         connection.commit()
+
+
+def _version(connection: Connection) -> str | None:
+    """The last migration that the database has seen; None for an empty one."""
+    table = "SELECT count(*) FROM sqlite_master WHERE name = 'alembic_version'"
+    if not connection.exec_driver_sql(table).scalar():
+        return None
+    version = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+    return None if version is None else str(version)
 
 
 @contextmanager

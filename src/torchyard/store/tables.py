@@ -64,6 +64,7 @@ workloads = Table(
     UniqueConstraint("project", "live_name"),
 )
 Index(None, workloads.c.deleted_at, workloads.c.created_at)
+Index(None, workloads.c.created_at, workloads.c.id)
 Index(None, workloads.c.settled)
 Index(None, workloads.c.phase)
 

@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import click
 
@@ -48,10 +48,8 @@ def run_inside(
         if not stdin:
             inside.end()
             return inside.wait(_write)
-        threading.Thread(target=_feed, args=(inside,), daemon=True).start()
-        if not tty:
-            return inside.wait(_write)
-        with _raw_terminal(), _resizing(inside):
+        with _raw_terminal(inside) if tty else nullcontext():
+            threading.Thread(target=_feed, args=(inside,), daemon=True).start()
             return inside.wait(_write)
 
 
@@ -74,15 +72,18 @@ def _feed(inside: Exec) -> None:
 
 
 @contextmanager
-def _raw_terminal() -> Iterator[None]:
+def _raw_terminal(inside: Exec) -> Iterator[None]:
+    """Every key goes to the replica, and it learns of each new size."""
     import termios
     import tty
 
     terminal = sys.stdin.fileno()
     before = termios.tcgetattr(terminal)
-    tty.setraw(terminal)
+    # Not the default, which would throw away what was typed ahead.
+    tty.setraw(terminal, termios.TCSADRAIN)
     try:
-        yield
+        with _resizing(inside):
+            yield
     finally:
         termios.tcsetattr(terminal, termios.TCSADRAIN, before)
 

@@ -52,6 +52,7 @@ def upgrade() -> None:
     )
     op.create_index("uq_workloads_project_live_name", "workloads", ["project", "live_name"], unique=True)
     op.create_index("ix_workloads_deleted_at_created_at", "workloads", ["deleted_at", "created_at"])
+    op.create_index("ix_workloads_created_at_id", "workloads", ["created_at", "id"])
     op.create_index("ix_workloads_settled", "workloads", ["settled"])
     op.create_index("ix_workloads_phase", "workloads", ["phase"])
     op.create_table(
