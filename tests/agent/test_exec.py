@@ -64,7 +64,8 @@ def test_it_has_the_commands_world_and_our_pipes(running: Replica, pipes: Pipes)
     request: dict[str, Any] = {"argv": ["sh", "-c", script], "tty": False, "env": {"EXTRA": "more"}, "cwd": None}
     connection, replies = ask_keeper(running, request, pipes.theirs)
     pipes.handed_over()
-    assert next(replies)["pid"] in running.alive()
+    pid = next(replies)["pid"]
+    eventually(lambda: pid in running.alive())
     os.write(pipes.stdin, b"hello\n")
     assert next(replies) == {"exit": 7}
     assert read_all(pipes.stdout).decode() == f"hello fig k more\n{running.attempt}\n"

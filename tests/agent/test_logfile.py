@@ -5,8 +5,9 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torchyard.agent.logfile import LogFile, Record
@@ -84,18 +85,20 @@ def test_a_line_whose_rest_was_lost_is_ended(tmp_path: Path) -> None:
     ]
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2000), st.integers(1, 30)), max_size=8))
-def test_nothing_is_lost_uncounted(tmp_path_factory, steps: list[tuple[int, int]]) -> None:
-    folder = tmp_path_factory.mktemp("log")
-    log, fd = opened(folder)
-    number = 0
-    for now, (size, count) in enumerate(steps):
-        with room(size):
-            log.write([line(number + index) for index in range(count)], now * 10.0)
-        number += count
-    log.write([], 1000, last=True)
-    os.close(fd)
-    records = said(folder)
+def test_nothing_is_lost_uncounted(steps: list[tuple[int, int]]) -> None:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        log, fd = opened(folder)
+        number = 0
+        for now, (size, count) in enumerate(steps):
+            with room(size):
+                log.write([line(number + index) for index in range(count)], now * 10.0)
+            number += count
+        log.write([], 1000, last=True)
+        os.close(fd)
+        records = said(folder)
     lines = [int(text.rsplit(" ", 1)[1]) for text in records if text.startswith("0 o ")]
     marks = [int(text.split()[2]) for text in records if text.startswith("- t ")]
     assert lines == sorted(set(lines))

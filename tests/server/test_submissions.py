@@ -129,5 +129,5 @@ def test_render_shows_the_plan_and_makes_nothing(http: httpx.Client) -> None:
     body = submission(environmentVariables=[{"name": "LR", "value": "0.1"}]) | {"kind": "distributed"}
     plan = http.post("/render", json=body).json()
     assert [replica["name"] for replica in plan["replicas"]] == ["master-0", "worker-0"]
-    assert plan["ranks"] == 2 and plan["replicas"][1]["env"]["LR"] == "0.1"
+    assert plan["ranks"] == 2 and plan["replicas"][1]["environment"]["LR"] == "0.1"
     assert count(http) == 0

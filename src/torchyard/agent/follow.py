@@ -148,7 +148,10 @@ class Follower:
         file.position = min(file.position, size)
         end = min(size, file.position + most) if most else size
         while file.position < end:
-            data = os.pread(file.fd, min(_CHUNK, end - file.position), file.position)
+            try:
+                data = os.pread(file.fd, min(_CHUNK, end - file.position), file.position)
+            except OSError:  # a broken disk: the training goes on
+                break
             if not data:
                 break
             file.position += len(data)

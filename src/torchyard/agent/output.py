@@ -19,7 +19,7 @@ class _Pipe:
     def __init__(self, kind: bytes) -> None:
         self.kind = kind
         self.parted = Parted()
-        self.copies = Copies()
+        self.copies = Copies(kind)
         self.lines = Lines(kind)
         self.ranks: dict[int, Lines] = {}
         self.tail: list[bytes] = []
@@ -70,6 +70,7 @@ class Output:
         records = self._follower.finish(now)
         for pipe in self._pipes.values():
             records += self._route(pipe, pipe.parted.flush(), now)
+            records += _own(pipe, pipe.lines.feed(pipe.copies.flush(), now))
             records += _own(pipe, pipe.lines.close(now))
             for rank, lines in pipe.ranks.items():
                 records += _of_rank(rank, lines.close(now))

@@ -50,7 +50,10 @@ class _Copied:
 
     def _fill(self, count: int) -> None:
         while len(self._ahead) < count:
-            data = os.pread(self._fd, _CHUNK, self._position)
+            try:
+                data = os.pread(self._fd, _CHUNK, self._position)
+            except OSError:
+                break
             if not data:
                 break
             self._position += len(data)
@@ -58,35 +61,51 @@ class _Copied:
 
 
 class Copies:
-    """Tells copies from other text. A copied line may break off where the rank had written no line end yet, and the
-    launcher's own words then follow on the same line: those must not be lost."""
+    """Tells copies from other text in one pipe, whose own stream is `kind`. A copied line may break off where the rank
+    had written no line end yet, and the launcher's own words then follow on the same line: those must not be lost."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: bytes) -> None:
+        self._kind = kind
         self._copied: dict[str, _Copied] = {}
-        self._matched = 0
-        self._verdict: bool | None = None
+        self._segment = b""
+        self._files: list[RankFile] = []
 
     def foreign(self, text: bytes, first: bool, files: list[RankFile]) -> bytes:
-        """What in a piece behind a rank's prefix is not from that rank. `first`: the prefix stood right before."""
-        if first:
-            self._matched, self._verdict = 0, None
-        if self._verdict is None and text:
-            text = text[self._copied_part(text, files) :]
-            # Nothing in common from the prefix on: torchrun read the bytes in another way. It is a copy all the same.
-            self._verdict = None if not text else self._matched > 0
-        return text if self._verdict and text != b"\n" else b""
+        """What in the text behind a rank's prefix is not from that rank; it is judged when the prefix's reach has
+        ended. `first`: the prefix stood right before."""
+        rest = self.flush() if first else b""
+        self._segment += text
+        self._files = files
+        if text.endswith(b"\n") or len(self._segment) > _CHUNK:
+            rest += self.flush()
+        return rest
 
-    def _copied_part(self, text: bytes, files: list[RankFile]) -> int:
-        candidates = [copied for copied in map(self._of, reversed(files)) if copied is not None]
+    def flush(self) -> bytes:
+        """Judge what has come since the last prefix."""
+        text, self._segment = self._segment, b""
+        candidates = self._candidates()
         shared = [copied.common(text) for copied in candidates]
         count = max(shared, default=0)
+        if count < len(text):
+            for copied in candidates:  # torchrun may have read some bytes in another way: go on where it is
+                further = copied.find(text)
+                if further:
+                    copied.skip(further)
+                    return b""
         if count:
             candidates[shared.index(count)].skip(count)
-        elif not self._matched:
-            for copied in candidates:
-                copied.skip(copied.find(text))
-        self._matched += count
-        return count
+        return text[count:] if count and text[count:] != b"\n" else b""
+
+    def close(self) -> None:
+        """Let go of all files."""
+        for copied in self._copied.values():
+            copied.close()
+        self._copied.clear()
+
+    def _candidates(self) -> list[_Copied]:
+        newest = self._files[::-1]
+        ordered = [file for file in newest if file.kind == self._kind] + [f for f in newest if f.kind != self._kind]
+        return [copied for copied in map(self._of, ordered) if copied is not None]
 
     def _of(self, file: RankFile) -> _Copied | None:
         if file.path not in self._copied:
@@ -95,9 +114,3 @@ class Copies:
             except OSError:
                 return None
         return self._copied[file.path]
-
-    def close(self) -> None:
-        """Let go of all files."""
-        for copied in self._copied.values():
-            copied.close()
-        self._copied.clear()

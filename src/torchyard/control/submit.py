@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import json
-import re
 import uuid
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,7 +17,7 @@ from torchyard.domain.event import Event
 from torchyard.domain.finding import Finding, Severity
 from torchyard.domain.isolation import specs_of
 from torchyard.domain.launch import LaunchPlan
-from torchyard.domain.spec import SEALED, EnvironmentVariable, ReplicaSpec, Submission
+from torchyard.domain.spec import SEALED, EnvironmentVariable, ReplicaSpec, Submission, looks_secret
 from torchyard.domain.workload import Phase, Workload
 from torchyard.policy.admit import admit
 from torchyard.render.launch import world
@@ -26,7 +25,6 @@ from torchyard.store import audit, claims, events, idempotency, sealed, workload
 from torchyard.store.database import read, write
 
 REPLAY_WINDOW = timedelta(seconds=60)
-_SECRET = re.compile(r"(TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +91,7 @@ def seal_variables(submission: Submission) -> tuple[Submission, dict[str, str]]:
     def hide(spec: ReplicaSpec) -> tuple[EnvironmentVariable, ...]:
         shown = []
         for variable in spec.environment_variables:
-            if variable.value is not None and variable.value != SEALED and _SECRET.search(variable.name):
+            if variable.value is not None and variable.value != SEALED and looks_secret(variable.name):
                 secret[variable.name] = variable.value
                 shown.append(variable.model_copy(update={"value": SEALED}))
             else:

@@ -5,6 +5,7 @@ Source of the fields: Run:ai control plane API 2.24.
 """
 
 import enum
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
@@ -17,10 +18,16 @@ from torchyard.domain.quantities import parse_duration, parse_size
 NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 """Names become Kubernetes object names: lower case letters, digits and dashes, at most 63 of them."""
 
+_SECRET = re.compile(r"(TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
 SEALED = "(sealed)"
 """Stands in a remembered spec for a value that is kept sealed elsewhere."""
 
 Name = Annotated[str, Field(pattern=NAME, max_length=63)]
+
+
+def looks_secret(name: str) -> bool:
+    """Is a variable of this name likely to hold something that must not be shown or kept in clear?"""
+    return _SECRET.search(name) is not None
 
 
 class Model(BaseModel):

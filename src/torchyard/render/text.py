@@ -1,13 +1,10 @@
 """A launch plan as plain values for people: what `torchyard render` prints. Secrets are masked."""
 
-import re
 from typing import Any
 
 from torchyard.domain.launch import LaunchPlan, ReplicaPlan
 from torchyard.domain.quantities import show_size
-from torchyard.domain.spec import SEALED
-
-_SECRET = re.compile(r"(TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
+from torchyard.domain.spec import SEALED, looks_secret
 
 
 def show(plan: LaunchPlan) -> dict[str, Any]:
@@ -54,4 +51,4 @@ def _replica(replica: ReplicaPlan) -> dict[str, Any]:
 
 
 def _masked(name: str, value: str) -> str:
-    return SEALED if _SECRET.search(name) else value
+    return SEALED if looks_secret(name) else value

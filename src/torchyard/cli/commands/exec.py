@@ -23,13 +23,16 @@ _PIECE = 65536
 @project_option
 @click.option("--replica", "--pod", metavar="REPLICA", help="In this replica, else the first.")
 @click.option("-i", "--stdin", "interactive", is_flag=True, help="Hand on what is typed here.")
-@click.option("-t", "--tty", is_flag=True, help="With a terminal.")
+@click.option("-t", "--tty", is_flag=True, help="With a terminal; taken for granted when typed at one.")
 def command(
     name: str, words: tuple[str, ...], project: str | None, replica: str | None, interactive: bool, tty: bool
 ) -> int:
     """Run a command inside a replica, with its environment, devices and mounts; exit as it exits."""
     if not words:
         raise click.UsageError("there is no command: torchyard exec NAME -- COMMAND")
+    if not interactive and not tty:
+        # Typed at a terminal, a shell is meant to be talked to.
+        tty = sys.stdin.isatty() and sys.stdout.isatty()
     return run_inside(name, words, project=project, replica=replica, stdin=interactive or tty, tty=tty)
 
 

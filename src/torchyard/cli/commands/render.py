@@ -1,6 +1,5 @@
 """Show what would be launched for a spec file. Works without a server, creates nothing and looks up nothing."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +34,9 @@ def command(spec: str, cluster: str | None, name: str | None, output: str) -> No
     )
     if submission.cluster != "local":
         raise NotFound(f"there is no cluster {submission.cluster!r} to render for", "render for --cluster local")
-    write(as_text(shown(plan_of(submission)), output))
+    from torchyard.render.text import show
+
+    write(as_text(show(plan_of(submission)), output))
 
 
 def plan_of(submission: "Submission") -> "LaunchPlan":
@@ -68,36 +69,6 @@ def plan_of(submission: "Submission") -> "LaunchPlan":
         raise Invalid(errors[0].message, errors[0].fix, problems)
     choice = pick(submission, able, folder_exists=exists)
     return plan(submission, workload_id=DRAFT_ID, attempt=1, choice=choice)
-
-
-def shown(plan: "LaunchPlan") -> dict[str, Any]:
-    """The plan in the words of the API."""
-    return {
-        "workload": plan.workload,
-        "project": plan.project,
-        "isolation": plan.isolation.value,
-        "ranks": plan.ranks,
-        "devices": plan.devices,
-        "code": plan.code,
-        "grace": plan.grace,
-        "notes": list(plan.notes),
-        "replicas": [
-            {
-                "name": replica.name,
-                "nodeRank": replica.node_rank,
-                "argv": list(replica.argv),
-                "workdir": replica.workdir,
-                "image": replica.image,
-                "nproc": replica.nproc,
-                "devices": replica.devices,
-                "shm": replica.shm,
-                "env": dict(sorted(replica.env.items())),
-                "mounts": [{"claim": m.claim, "path": m.path, "readOnly": m.read_only} for m in replica.mounts],
-                "scratch": [asdict(scratch) for scratch in replica.scratch],
-            }
-            for replica in plan.replicas
-        ],
-    }
 
 
 def _specs(submission: "Submission") -> list[Any]:
