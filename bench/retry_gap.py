@@ -36,7 +36,7 @@ def one(here: Place, name: str) -> float:
     path = here.work / f"{name}.json"
     path.write_text(json.dumps(spec))
     here.torchyard("run", "-d", str(path))
-    here.torchyard("wait", name, "--no-fail")
+    here.torchyard("wait", name, may_fail=True)
     workload = here.describe(name)["id"]
     (folder,) = (here.folder / "data").glob(f"projects/*/workloads/{workload}/attempts")
     return first_start(folder / "2") - last_end(folder / "1")

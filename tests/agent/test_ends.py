@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable
 
 import pytest
-from tests.agent.replicas import Replica, eventually
+from tests.agent.replicas import PYTHON, Replica, eventually
 
 Script = Callable[[str], list[str]]
 
@@ -53,6 +53,15 @@ def test_the_command_has_a_session_of_its_own_and_no_terminal_no_input_no_foreig
     replica.run(argv)
     # The fourth file is the folder that is being listed.
     assert replica.said() == ["True '' ['0', '1', '2', '3']", "True set()"]
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_an_images_environment_is_kept_where_asked(replica: Replica, keep: bool) -> None:
+    code = replica.code("keeper", replica.path / "run")
+    wrapper = ["env", "OF_THE_IMAGE=yes", "FRUIT=apple", *PYTHON, "-c", code]
+    argv = ["sh", "-c", "echo ${OF_THE_IMAGE-no} $FRUIT"]
+    replica.run(argv, {"FRUIT": "fig"}, keeper_argv=wrapper, keep_env=keep)
+    assert replica.said() == ["yes fig" if keep else "no fig"]
 
 
 def test_secrets_reach_the_command_and_nothing_else(replica: Replica, script: Script) -> None:

@@ -34,7 +34,8 @@ class Keeper:
         self._listener = listener
         self._wakeup = wakeup
         self._argv = words(order.get("argv"))
-        self._env = texts(order.get("env"))
+        # In a container the image's own environment counts where nothing else was said.
+        self._env = {**(os.environ if order.get("keep_env") else {}), **texts(order.get("env"))}
         self._cwd = str(order.get("cwd"))
         self._book = Book()
         self._execs = Execs(self._env, self._cwd)

@@ -51,7 +51,12 @@ class Supervision:
         self._folder = folder
         self._replica = replica
         env = {**texts(replica.get("env")), **secrets}
-        self._order: dict[str, object] = {"argv": replica["argv"], "cwd": replica["cwd"], "env": env}
+        self._order: dict[str, object] = {
+            "argv": replica["argv"],
+            "cwd": replica["cwd"],
+            "env": env,
+            "keep_env": replica.get("keep_env"),
+        }
         self._output = Output(LogFile(folder.open("log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)), _follower(replica))
         self._sightings = Sightings()
         self._selector = selectors.DefaultSelector()

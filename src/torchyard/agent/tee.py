@@ -83,7 +83,7 @@ class Copies:
     def flush(self) -> bytes:
         """Judge what has come since the last prefix."""
         text, self._segment = self._segment, b""
-        candidates = self._candidates()
+        candidates = self._candidates() if text else []
         shared = [copied.common(text) for copied in candidates]
         count = max(shared, default=0)
         if count < len(text):
