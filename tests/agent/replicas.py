@@ -158,10 +158,11 @@ class Replica:
         return found
 
     def end(self) -> None:
+        """Leave nothing behind, whatever the agent did."""
         for process in self.others:
             process.kill()
             process.wait()
-        eventually(lambda: not self.alive())
+        eventually(lambda: not [os.kill(pid, signal.SIGKILL) for pid in self.alive() if Path(f"/proc/{pid}").exists()])
 
 
 def cmdline(pid: int) -> bytes:
