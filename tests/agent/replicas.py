@@ -10,6 +10,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -162,7 +163,14 @@ class Replica:
         for process in self.others:
             process.kill()
             process.wait()
-        eventually(lambda: not [os.kill(pid, signal.SIGKILL) for pid in self.alive() if Path(f"/proc/{pid}").exists()])
+        eventually(self._kill_all)
+
+    def _kill_all(self) -> bool:
+        left = self.alive()
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return not left
 
 
 def cmdline(pid: int) -> bytes:

@@ -110,7 +110,7 @@ def test_a_terminal_is_its_own(running: Replica) -> None:
     os.close(ours)
 
 
-@pytest.mark.parametrize("script", ["sleep 1000", "trap '' HUP TERM; sleep 1000; sleep 1000"])
+@pytest.mark.parametrize("script", ["sleep 100", "trap '' HUP TERM; sleep 100; sleep 100"])
 def test_it_ends_with_the_connection(running: Replica, pipes: Pipes, script: str) -> None:
     connection, replies = ask_keeper(running, {"argv": ["sh", "-c", script], "tty": False}, pipes.theirs)
     pipes.handed_over()

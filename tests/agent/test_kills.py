@@ -83,7 +83,7 @@ def test_a_signal_to_the_keeper_ends_its_tree(forest: Replica) -> None:
 
 
 def test_torchrun(replica: Replica, script: Script, torchrun: str) -> None:
-    rank = script("import os, time\nopen(f\"ready{os.environ['RANK']}\", 'w')\ntime.sleep(1000)\n")
+    rank = script("import os, time\nopen(f\"ready{os.environ['RANK']}\", 'w')\ntime.sleep(100)\n")
     replica.prepare(["bash", "-c", f"{torchrun} {shlex.join(rank)}; echo after $?"])
     replica.start()
     ranks = eventually(lambda: seen if len(seen := replica.status()["ranks"]) == 2 else [])

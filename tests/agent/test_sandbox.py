@@ -20,7 +20,7 @@ def handler(*_):
 signal.signal(signal.SIGTERM, handler)
 open(f"ready-{os.environ['RANK']}", "w").close()
 print("pid", os.getpid())
-time.sleep(1000)
+time.sleep(100)
 """
 
 pytestmark = pytest.mark.parametrize("bwrap", INSTALLED)
@@ -34,7 +34,7 @@ def fenced(replica: Replica, bwrap: str, argv: list[str], env: dict[str, str] | 
 
 
 def test_an_end_and_a_stray(replica: Replica, bwrap: str) -> None:
-    fenced(replica, bwrap, ["bash", "-c", "echo pid $$; sleep 1000 & exit 3"])
+    fenced(replica, bwrap, ["bash", "-c", "echo pid $$; sleep 100 & exit 3"])
     record = replica.wait()
     assert (record["code"], record["left_behind"], record["reason"]) == (3, ["sleep"], None)
     assert int(replica.said()[0].split()[1]) < 20
@@ -71,7 +71,7 @@ def test_nothing_is_left(replica: Replica, script: Script, torchrun: str, bwrap:
 
 
 def test_exec_in_the_sandbox(replica: Replica, bwrap: str) -> None:
-    fenced(replica, bwrap, ["sleep", "1000"])
+    fenced(replica, bwrap, ["sleep", "100"])
     replica.command_pid()
     reader, writer = os.pipe()
     request = {"argv": ["sh", "-c", "echo $$"], "tty": False}

@@ -69,7 +69,7 @@ def test_a_wrapper_that_is_not_there(replica: Replica) -> None:
 
 
 def test_a_stop_while_the_wrapper_hangs(replica: Replica) -> None:
-    replica.prepare(["touch", "ran"], keeper_argv=["sh", "-c", "echo pulling; exec sleep 1000"])
+    replica.prepare(["touch", "ran"], keeper_argv=["sh", "-c", "echo pulling; exec sleep 100"])
     replica.start()
     eventually(replica.log)
     replica.stop(20)

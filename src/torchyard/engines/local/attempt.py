@@ -27,6 +27,7 @@ from torchyard.render.volumes import relocate
 
 FORMAT = 1
 CODE_AT = "/workspace"
+AGENT = Path(torchyard.agent.__file__).parent
 
 
 def prepare(layout: Layout, plan: LaunchPlan, gpus: bool) -> Path:
@@ -50,8 +51,7 @@ def prepare(layout: Layout, plan: LaunchPlan, gpus: bool) -> Path:
 
 
 def _fill(layout: Layout, plan: LaunchPlan, final: Path, fresh: Path, gpus: bool) -> None:
-    agent = Path(torchyard.agent.__file__).parent
-    shutil.copytree(agent, fresh / "agent", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(AGENT, fresh / "agent")
     port = _free_port()
     claims = {m.claim: layout.claim(plan.project, m.claim) for r in plan.replicas for m in r.mounts}
     for claim, folder in claims.items():

@@ -1,6 +1,7 @@
 """The local engine: joins folders, supervisors, devices and claims to the engine protocol."""
 
 import asyncio
+import compileall
 import os
 import shutil
 import socket
@@ -41,6 +42,8 @@ class LocalEngine:
         return self._capabilities
 
     async def open(self) -> None:
+        # Compiled once, copied with each attempt: no replica waits for the compiler.
+        await asyncio.to_thread(compileall.compile_dir, attempts.AGENT, quiet=2)
         no_sandbox, no_container = await asyncio.gather(
             asyncio.to_thread(isolation.sandbox_works), asyncio.to_thread(isolation.container_works)
         )
