@@ -15,7 +15,7 @@ _RUN_ID = "TORCHELASTIC_RUN_ID"
 class Launcher:
     """One torchrun, the `number`-th of this replica."""
 
-    __slots__ = ("ended_at", "fd", "number", "pid", "start", "started_at")
+    __slots__ = ("code", "ended_at", "fd", "number", "pid", "signal", "start", "started_at")
 
     def __init__(self, number: int, process: tree.Process) -> None:
         self.number = number
@@ -23,6 +23,8 @@ class Launcher:
         self.start = process.start
         self.started_at = tree.unix_time(process.start)
         self.ended_at: float | None = None
+        self.code: int | None = None
+        self.signal: int | None = None
         self.fd = -1
 
     def record(self) -> dict[str, object]:
@@ -32,6 +34,8 @@ class Launcher:
             "pid": self.pid,
             "started_at": self.started_at,
             "ended_at": self.ended_at,
+            "code": self.code,
+            "signal": self.signal,
         }
 
 
@@ -194,11 +198,10 @@ class Book:
             return
         item.ended_at = time.time()
         process = tree.look(item.pid)
-        if isinstance(item, Rank):
-            zombie = process is not None and process.start == item.start and process.dead
-            status = process.exit_code if process is not None and zombie else kernel.exit_status(item.fd)
-            if status is not None:
-                item.code, item.signal = tree.exit_of(status)
+        zombie = process is not None and process.start == item.start and process.dead
+        status = process.exit_code if process is not None and zombie else kernel.exit_status(item.fd)
+        if status is not None:
+            item.code, item.signal = tree.exit_of(status)
         self._release(item)
 
     def reaped(self, pid: int, status: int) -> bool:
@@ -207,8 +210,7 @@ class Book:
         if item is None:
             return False
         item.ended_at = time.time()
-        if isinstance(item, Rank):
-            item.code, item.signal = tree.exit_of(status)
+        item.code, item.signal = tree.exit_of(status)
         self._release(item)
         return True
 

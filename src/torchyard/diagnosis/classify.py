@@ -60,6 +60,8 @@ def is_masked(one: Scene) -> bool:
     """Exit 0, though the replica's last torchrun failed: the script went on to another command."""
     if not _ended_well(one.seen):
         return False
+    if one.seen.launcher_signal is not None:
+        return True
     ranks = one.generation
     if any(rank.signal is not None or rank.code not in (None, 0) for rank in ranks):
         return True
@@ -125,6 +127,8 @@ def _faulty(evidence: Evidence, scenes: tuple[Scene, ...], masked: tuple[Scene, 
     lost = _lost(scenes)
     if lost is not None and not _earlier(suspect, lost):
         return _diagnosis_of_lost(lost)
+    if suspect is None and masked:
+        return _launcher_killed(masked[0].seen)
     if suspect is None:
         return Diagnosis(cause=Cause.UNKNOWN, sentence="it ended, and nothing tells why")
     fault = _fault(suspect)
@@ -137,6 +141,12 @@ def _faulty(evidence: Evidence, scenes: tuple[Scene, ...], masked: tuple[Scene, 
     if known is not None and cause is not Cause.OOM:
         sentence += f": {known.match.sentence}"
     return _with_known(Diagnosis(cause=cause, sentence=sentence, fault=fault), known)
+
+
+def _launcher_killed(replica: ReplicaSeen) -> Diagnosis:
+    fault = Fault(replica=replica.name, signal=replica.launcher_signal, at=replica.ended_at)
+    sentence = f"{replica.name} ended with exit 0, but its last torchrun was {fault.exit}"
+    return Diagnosis(cause=Cause.MASKED_EXIT, sentence=sentence, fault=fault)
 
 
 def _with_known(diagnosis: Diagnosis, known: Recognised | None) -> Diagnosis:

@@ -62,6 +62,8 @@ class ReplicaSeen:
     ranks: tuple[RankSeen, ...] = ()
     launchers: int = 0
     """How many torchruns the replica has started so far."""
+    launcher_signal: int | None = None
+    """The signal that ended the last of them, which could report nothing then."""
     left_behind: tuple[str, ...] = ()
     oom_kills: int = 0
     lost_log_lines: int = 0

@@ -69,6 +69,7 @@ def _ended(name: str, started: dict[str, Any] | None, ended: dict[str, Any], com
         message=ended["message"] or None,
         ranks=_ranks(ended),
         launchers=len(ended["launchers"]),
+        launcher_signal=ended["launchers"][-1].get("signal") if ended["launchers"] else None,
         left_behind=tuple(ended["left_behind"]),
         oom_kills=ended["oom_kills"],
         lost_log_lines=ended["lost_log_lines"],
