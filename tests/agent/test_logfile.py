@@ -54,7 +54,7 @@ def test_what_does_not_fit_is_counted_and_marked(tmp_path: Path) -> None:
         assert said(tmp_path) == [f"0 o line {number}" for number in range(3)]
         log.write([line(10)], 5)
     assert log.lost == 8
-    log.write([line(11)], 5.5)  # not tried again so soon
+    log.write([line(11)], 5.05)  # not tried again so soon
     log.write([line(12)], 9)
     os.close(fd)
     assert said(tmp_path)[3:] == ["- t 9 log lines were lost here: no space on the disk", "0 o line 12"]

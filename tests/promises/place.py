@@ -80,10 +80,12 @@ class Place:
                 os.kill(int(path.parent.name), signal.SIGKILL)
         shutil.rmtree(self.data, ignore_errors=True)
 
-    def torchyard(self, *words: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
-        """Run the command line; `code` is what it must end with."""
+    def torchyard(
+        self, *words: str, code: int | None = 0, before: tuple[str, ...] = ()
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the command line; `code` is what it must end with, `before` stands before it."""
         ran = subprocess.run(
-            [str(BIN / "torchyard"), *words],
+            [*before, str(BIN / "torchyard"), *words],
             env=self.env,
             cwd=self.work,
             capture_output=True,

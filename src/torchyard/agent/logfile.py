@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-_RETRY = 1.0
+_RETRY = 0.1
 
 
 class Record:

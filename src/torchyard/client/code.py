@@ -81,9 +81,13 @@ def _has(server: Server, digest: str) -> bool:
 
 
 def _ignored(root: Path) -> "GitIgnoreSpec | None":
+    try:
+        found = {entry.name for entry in os.scandir(root)}
+    except OSError as error:
+        raise _unreadable(root, error) from None
     for name in IGNORE_FILES:
         path = root / name
-        if path.is_file():
+        if name in found and path.is_file():
             from pathspec import GitIgnoreSpec
 
             return GitIgnoreSpec.from_lines(_text(path).splitlines())
