@@ -11,6 +11,7 @@ from .listen import connect, listen
 
 def main(run: str) -> None:
     """Keep the command whose supervisor listens in the folder `run`."""
+    home = os.getcwd()
     os.chdir(run)
     channel = Channel(connect("supervisor.sock"))
     channel.send({"hello": 1, "pid": os.getpid()})
@@ -23,7 +24,7 @@ def main(run: str) -> None:
     become_subreaper()
     if os.getpid() != 1:
         signal_at_parent_death(signal.SIGTERM)
-    keep(channel, listen(os.open(".", os.O_RDONLY | os.O_DIRECTORY), "keeper.sock"), wakeup)
+    keep(channel, listen(os.open(".", os.O_RDONLY | os.O_DIRECTORY), "keeper.sock"), wakeup, home)
 
 
 def _catch_signals() -> int:

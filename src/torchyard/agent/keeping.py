@@ -253,8 +253,9 @@ class Keeper:
         self._channel.flush()
 
 
-def keep(channel: Channel, listener: socket.socket, wakeup: int) -> None:
-    """Wait for the order, then keep the command until nothing of it is left."""
+def keep(channel: Channel, listener: socket.socket, wakeup: int, home: str) -> None:
+    """Wait for the order, then keep the command until nothing of it is left. `home`: the folder to start in where the
+    order names none, the image's own."""
     with selectors.DefaultSelector() as selector:
         selector.register(channel.socket, selectors.EVENT_READ)
         messages: list[dict[str, object]] = []
@@ -262,4 +263,5 @@ def keep(channel: Channel, listener: socket.socket, wakeup: int) -> None:
             selector.select()
             messages = channel.receive()
     if messages:
-        Keeper(channel, messages[0], listener, wakeup).run(messages[1:])
+        order = {**messages[0], "cwd": messages[0].get("cwd") or home}
+        Keeper(channel, order, listener, wakeup).run(messages[1:])

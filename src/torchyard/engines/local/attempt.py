@@ -113,8 +113,8 @@ def _record(
     }
 
 
-def _where(plan: LaunchPlan, replica: ReplicaPlan, home: Path) -> tuple[str | None, str]:
-    """Where the code is seen, and the folder that the command starts in."""
+def _where(plan: LaunchPlan, replica: ReplicaPlan, home: Path) -> tuple[str | None, str | None]:
+    """Where the code is seen, and the folder that the command starts in (None: the image's own)."""
     wanted = replica.workdir
     if plan.isolation is Isolation.PROCESS:
         if plan.code is not None:
@@ -127,7 +127,7 @@ def _where(plan: LaunchPlan, replica: ReplicaPlan, home: Path) -> tuple[str | No
     if plan.code is None and wanted is not None:
         return None, wanted
     if plan.code is None and plan.isolation is Isolation.CONTAINER:
-        return None, "."
+        return None, None
     if wanted is not None and wanted.startswith("/"):
         return wanted, wanted
     return CODE_AT, f"{CODE_AT}/{wanted}" if wanted else CODE_AT

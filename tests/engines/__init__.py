@@ -1,0 +1,1 @@
+"""What the engines promise, on the real thing."""
