@@ -24,7 +24,7 @@ lint: install-dev
 	$(BIN)/lint-imports --no-cache
 
 soak: install-dev
-	$(BIN)/python bench/soak.py
+	$(BIN)/python -m bench.soak
 
 bench: install-dev
 	$(BIN)/python -m bench
