@@ -60,7 +60,7 @@ def once(here: Place, code: Path, name: str) -> bool:
     ranks = [r for replica in here.describe(name)["attempts"][-1]["replicas"] for r in replica["ranks"]]
     os.kill(next(r["pid"] for r in ranks if r["rank"] == 1), signal.SIGKILL)
     here.torchyard("wait", name, may_fail=True)
-    resumed = "resuming from snapshot at epoch 4" in here.torchyard("logs", name, "--attempt", "2")
+    resumed = "resuming from snapshot at epoch" in here.torchyard("logs", name, "--attempt", "2")
     completed = here.describe(name)["phase"] == "Completed"
     here.torchyard("delete", name, "--yes")
     return resumed and completed

@@ -138,6 +138,7 @@ class LocalPlace:
             **{"data": folder / "data", "lock_dir": folder / "locks", "cpu_slots": DEVICES, **settings}
         )
         self.keys: list[str] = []
+        self._orders: dict[tuple[str, str], int] = {}
 
     def engine(self) -> LocalEngine:
         return LocalEngine(self.settings)
@@ -161,6 +162,8 @@ class LocalPlace:
         strings = self._strings(f"{workload_id}-1", name)
         strings.mkdir(parents=True)
         os.mkfifo(strings / "orders")
+        # Held open: what is written before the puppet listens is kept.
+        self._orders[f"{workload_id}-1", name] = os.open(strings / "orders", os.O_RDWR)
         env = {"STRINGS": str(strings), "TORCHYARD_ATTEMPT": f"{workload_id}-1"}
         return replica(name, "sh", "-c", PUPPET, env=env, devices=devices, node_rank=rank)
 
@@ -169,10 +172,7 @@ class LocalPlace:
 
     async def order(self, key: str, name: str, *lines: str) -> None:
         """Let a puppet do something."""
-        await until(lambda: anyio.Path(self._strings(key, name) / "starts").exists())
-        handle = os.open(self._strings(key, name) / "orders", os.O_RDWR)
-        os.write(handle, "".join(f"{line}\n" for line in lines).encode())
-        os.close(handle)
+        os.write(self._orders[key, name], "".join(f"{line}\n" for line in lines).encode())
 
     def starts(self, key: str, name: str) -> int:
         try:
@@ -202,6 +202,14 @@ class LocalPlace:
         await engine.close()
         return [line.text for line in lines if line.kind[0] == "o"]
 
+    async def gone(self, key: str) -> None:
+        """Wait until nothing of an attempt is left."""
+
+        async def look() -> bool:
+            return not self.alive(key)
+
+        await until(look)
+
     def alive(self, key: str) -> list[int]:
         """Processes that carry the attempt's mark."""
         return [pid for pid in pids() if f"TORCHYARD_ATTEMPT={key}" in environment(pid)]
@@ -213,6 +221,8 @@ class LocalPlace:
                     with suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
                 await anyio.sleep(0.01)
+        while self._orders:
+            os.close(self._orders.popitem()[1])
 
 
 def pids() -> list[int]:

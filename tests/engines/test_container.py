@@ -13,7 +13,6 @@ from tests.promises.place import Place, until
 
 pytestmark = [
     pytest.mark.skipif("TORCHYARD_TEST_CONTAINER" not in os.environ, reason="TORCHYARD_TEST_CONTAINER is not set"),
-    pytest.mark.xdist_group("containers"),
 ]
 DIGITS = Path(__file__).parent.parent.parent / "examples" / "digits"
 

@@ -13,6 +13,7 @@ from types import ModuleType
 import pytest
 
 from tests.engines.places import LocalPlace, one, over, reach
+from torchyard.domain.errors import Unavailable
 from torchyard.domain.observation import ReplicaState
 from torchyard.engines.engine import Busy
 from torchyard.engines.local.devices import Devices, release
@@ -130,8 +131,10 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     place = Devices(tmp_path / "file" / "locks", 2)
     assert holders(place) == [None, None]
-    with pytest.raises(Exception, match="TORCHYARD_LOCK_DIR"):
+    with pytest.raises(Unavailable) as refused:
         place.take(1, "a-1")
+    assert refused.value.details is not None
+    assert "TORCHYARD_LOCK_DIR" in refused.value.details
 
 
 @pytest.mark.anyio

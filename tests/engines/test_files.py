@@ -1,5 +1,7 @@
 """Claims are folders, and nothing outside of them can be reached, whatever a path or a link says."""
 
+import asyncio
+import tempfile
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -94,9 +96,6 @@ async def test_the_claim_itself_is_no_file(engine: LocalEngine, claim: Path, pat
 
 @given(paths)
 def test_any_path_is_answered_with_a_sentence(path: str) -> None:
-    import asyncio
-    import tempfile
-
     async def ask(engine: LocalEngine, claim: str) -> None:
         for attempt in (engine.list_files, engine.remove_file):
             try:

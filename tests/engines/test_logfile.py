@@ -1,6 +1,7 @@
 """The log is read where it lies: from any position, whole records only, whatever stands in it."""
 
 import tempfile
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ def test_a_record(tmp_path: Path) -> None:
     path.write_bytes(line(b"3", b"er", "ä b  c ".encode()))
     (seen,) = read(path)
     assert (seen.attempt, seen.replica, seen.rank, seen.kind, seen.text) == (3, "worker-1", 3, "er", "ä b  c ")
-    assert (seen.at.timestamp(), seen.at.utcoffset().total_seconds()) == (1764590400.123456, 0)  # type: ignore[union-attr]
+    assert (seen.at.timestamp(), seen.at.utcoffset()) == (1764590400.123456, timedelta(0))
 
 
 def test_records_longer_than_what_is_read_at_once(tmp_path: Path) -> None:

@@ -28,13 +28,6 @@ async def running(place: LocalPlace, engine: LocalEngine, **more: int) -> Handle
     return handle
 
 
-async def nothing_left(place: LocalPlace, key: str) -> None:
-    async def gone() -> bool:
-        return not place.alive(key)
-
-    await until(gone)
-
-
 @pytest.mark.parametrize("victims", [("supervisor",), ("supervisor", "keeper"), ("keeper", "supervisor")])
 async def test_the_supervisor_is_killed(here: LocalPlace, victims: tuple[str, ...]) -> None:
     engine = here.engine()
@@ -47,7 +40,7 @@ async def test_the_supervisor_is_killed(here: LocalPlace, victims: tuple[str, ..
     seen = await over(engine, handle)
     assert (one(seen).state, one(seen).lost) == (ReplicaState.LOST, LostBecause.SUPERVISOR)
     assert one(seen).started_at is not None
-    await nothing_left(here, handle.key)
+    await here.gone(handle.key)
     (node,) = await engine.nodes()
     assert all(device.free for device in node.devices)
     await engine.start(handle, Secrets())
@@ -62,7 +55,7 @@ async def test_the_keeper_is_killed(here: LocalPlace) -> None:
     os.kill(agents(here, handle, "worker-0")["keeper"], signal.SIGKILL)
     seen = one(await over(engine, handle))
     assert (seen.state, seen.lost, seen.code) == (ReplicaState.LOST, LostBecause.KEEPER, None)
-    await nothing_left(here, handle.key)
+    await here.gone(handle.key)
 
 
 async def test_others_are_not_swept_away(here: LocalPlace) -> None:
@@ -92,6 +85,7 @@ async def test_a_restart_of_the_machine(here: LocalPlace) -> None:
     pids = agents(here, handle, "worker-0")
     for victim in ("supervisor", "keeper"):
         os.kill(pids[victim], signal.SIGKILL)
+    await reach(engine, handle, ReplicaState.LOST, "worker-0")
     seen = observe(Path(handle.ref), boot_id=lambda: "another")
     assert [(r.state, r.lost) for r in seen.replicas] == [
         (ReplicaState.LOST, LostBecause.REBOOT),
@@ -142,7 +136,7 @@ async def test_a_record_of_a_start_that_is_torn(here: LocalPlace) -> None:
     for victim in ("supervisor", "keeper"):
         os.kill(pids[victim], signal.SIGKILL)
     assert one(await over(engine, handle)).state is ReplicaState.LOST
-    await nothing_left(here, handle.key)
+    await here.gone(handle.key)
 
 
 async def test_a_folder_that_is_gone(here: LocalPlace) -> None:
@@ -151,7 +145,7 @@ async def test_a_folder_that_is_gone(here: LocalPlace) -> None:
     (Path(handle.ref) / "attempt.json").unlink()
     assert (await engine.observe(handle)).gone
     await engine.remove(handle)
-    await nothing_left(here, handle.key)
+    await here.gone(handle.key)
 
 
 async def test_who_looks_while_it_starts_sees_no_loss(here: LocalPlace) -> None:

@@ -3,7 +3,7 @@
 import json
 import urllib.parse
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,15 +35,22 @@ class Session:
 
     def send(self, data: bytes) -> None:
         """Bytes for its stdin."""
-        self.socket.send(STDIN + data)
+        self._tell(STDIN + data)
 
     def end(self) -> None:
         """No more stdin."""
-        self.socket.send(json.dumps({"eof": True}))
+        self._tell(json.dumps({"eof": True}))
 
     def resize(self, rows: int, columns: int) -> None:
         """The terminal has another size."""
-        self.socket.send(json.dumps({"resize": [rows, columns]}))
+        self._tell(json.dumps({"resize": [rows, columns]}))
+
+    def _tell(self, message: str | bytes) -> None:
+        from websockets.exceptions import ConnectionClosed
+
+        # A command that has ended already hears nothing more; what it said is still to be read.
+        with suppress(ConnectionClosed):
+            self.socket.send(message)
 
     def wait(self, write: Callable[[int, bytes], None]) -> int:
         """Hand out what it writes (1 stdout, 2 stderr) until it ends; answers its exit code."""

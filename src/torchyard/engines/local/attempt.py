@@ -1,11 +1,13 @@
 """Step one of launch: the attempt folder, made whole under another name and renamed: it is there or it is not."""
 
+import gzip
 import json
 import shutil
 import socket
 import sys
 import tarfile
 import uuid
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -158,6 +160,6 @@ def _unpack(archive: Path, folder: Path) -> None:
             tar.extractall(folder, filter="data")
     except FileNotFoundError as problem:
         raise CannotStart(f"the code {archive.name[:12]} is not here any more", "submit it again") from problem
-    except tarfile.TarError as problem:
+    except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError) as problem:
         raise CannotStart(f"the code cannot be unpacked: {problem}", "submit it again") from problem
     folder.chmod(0o755)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from torchyard.domain.errors import Unavailable
 from torchyard.domain.observation import Device
 from torchyard.engines.engine import Busy
 from torchyard.engines.local import locks
@@ -33,12 +34,12 @@ class Devices:
     def __init__(self, lock_dir: Path, cpu_slots: int | None) -> None:
         self._lock_dir = lock_dir
         self._cpu_slots = cpu_slots
-        self._gpus = _count_gpus()
+        self._gpus = _has_gpus()
 
     @property
     def are_gpus(self) -> bool:
         """GPUs, or CPU slots?"""
-        return self._gpus > 0
+        return self._gpus
 
     def units(self) -> tuple[Unit, ...]:
         """What is there now."""
@@ -54,7 +55,7 @@ class Devices:
 
     def _device(self, unit: Unit, held: frozenset[tuple[int, int, int]]) -> Device:
         path = self._path(unit.index)
-        if locks.identity(path) in held:
+        if locks.identity(path) in held or locks.is_refused(path):
             key, owner, since = _read_holder(path)
             ours = owner == os.getuid()
             who = key if ours else f"a workload of user {_user(owner)}"
@@ -82,8 +83,14 @@ class Devices:
         return self._lock_dir / f"{'gpu' if self._gpus else 'cpu'}-{index}"
 
     def _lock(self, index: int, key: str) -> int | None:
-        _make_folder(self._lock_dir)
-        handle = _open(self._path(index))
+        try:
+            _make_folder(self._lock_dir)
+            handle = _open(self._path(index))
+        except OSError as problem:
+            raise Unavailable(
+                f"devices cannot be locked: {problem}",
+                f"let every user write in {self._lock_dir}, or set TORCHYARD_LOCK_DIR alike for all servers",
+            ) from problem
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -135,31 +142,41 @@ def _user(uid: int) -> str:
         return str(uid)
 
 
-def _count_gpus() -> int:
+def _has_gpus() -> bool:
     import pynvml
 
     try:
         pynvml.nvmlInit()
-        return int(pynvml.nvmlDeviceGetCount())
+        return bool(_gpus())
     except pynvml.NVMLError:
-        return 0
+        return False
 
 
 def _gpus() -> tuple[Unit, ...]:
     import pynvml
 
-    allowed = os.environ.get("CUDA_VISIBLE_DEVICES")
-    visible = None if allowed is None else {int(word) for word in allowed.split(",") if word.strip().isdigit()}
     found = []
     for index in range(int(pynvml.nvmlDeviceGetCount())):
-        if visible is not None and index not in visible:
-            continue
         gpu = pynvml.nvmlDeviceGetHandleByIndex(index)
-        name = pynvml.nvmlDeviceGetName(gpu)
-        kind = name.decode() if isinstance(name, bytes) else str(name)
+        if not _is_visible(index, _text(pynvml.nvmlDeviceGetUUID(gpu))):
+            continue
+        kind = _text(pynvml.nvmlDeviceGetName(gpu))
         pids = [int(process.pid) for process in pynvml.nvmlDeviceGetComputeRunningProcesses(gpu)]
         found.append(Unit(index, kind, tuple((_owner(pid), pid) for pid in pids)))
     return tuple(found)
+
+
+def _is_visible(index: int, uuid: str) -> bool:
+    """What the server itself was given: numbers, or (the beginning of) names such as GPU-8932f937."""
+    given = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if given is None:
+        return True
+    words = [word.strip() for word in given.split(",") if word.strip()]
+    return any(uuid.startswith(word) or (word.isdigit() and int(word) == index) for word in words)
+
+
+def _text(name: str | bytes) -> str:
+    return name.decode() if isinstance(name, bytes) else name
 
 
 def _owner(pid: int) -> str:

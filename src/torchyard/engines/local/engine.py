@@ -69,8 +69,9 @@ class LocalEngine:
 
     async def observe(self, handle: Handle) -> Observation:
         seen = await asyncio.to_thread(observe, Path(handle.ref))
-        if any(replica.state is ReplicaState.LOST for replica in seen.replicas):
-            await asyncio.to_thread(sweep, handle.key)
+        for replica in seen.replicas:
+            if replica.state is ReplicaState.LOST:
+                await asyncio.to_thread(sweep, handle.key, replica.name)
         if seen.over:
             self._watch.drop(handle.key)
         else:
@@ -86,7 +87,9 @@ class LocalEngine:
     async def remove(self, handle: Handle) -> None:
         folder = Path(handle.ref)
         await asyncio.to_thread(sweep, handle.key)
-        await asyncio.to_thread(shutil.rmtree, folder, True)
+        # A server that was killed while it prepared the attempt left a half of it.
+        for doomed in (folder, *folder.parent.glob(f".{folder.name}-*")):
+            await asyncio.to_thread(shutil.rmtree, doomed, True)
         for empty in (folder.parent, folder.parent.parent):
             with suppress(OSError):
                 empty.rmdir()

@@ -4,7 +4,7 @@ import os
 import resource
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,18 +51,26 @@ def keeper_in_sandbox(python: str, plan: ReplicaPlan, around: Surroundings) -> l
         argv += ["--bind", "/dev/shm", "/dev/shm"]
     else:
         argv += ["--size", str(plan.shm), "--tmpfs", "/dev/shm"]
-    places = {
-        mount.path: ("--ro-bind" if mount.read_only else "--bind", around.claims[mount.claim]) for mount in plan.mounts
-    }
-    if around.code_at is not None:
-        places[around.code_at] = ("--bind", around.replica / "work")
-    for path, (option, folder) in sorted(places.items()):
-        argv += [*_room_for(path, places), option, str(folder), path]
+    places = _places(plan, around)
+    argv += list(_room_for(places))
+    for path, words in sorted(places.items()):
+        argv += [*words, str(path)]
+    return [*argv, "--", *keeper_in_process(python, around)]
+
+
+def _places(plan: ReplicaPlan, around: Surroundings) -> dict[Path, list[str]]:
+    """Mount points, links of the machine followed, and what is mounted on each."""
+    places: dict[Path, list[str]] = {}
     for scratch in plan.scratch:
         if scratch.path != "/dev/shm":
-            argv += [*_room_for(scratch.path, places), *(["--size", str(scratch.size)] if scratch.size else [])]
-            argv += ["--tmpfs", scratch.path]
-    return [*argv, "--", *keeper_in_process(python, around)]
+            size = ["--size", str(scratch.size)] if scratch.size else []
+            places[Path(scratch.path).resolve()] = [*size, "--tmpfs"]
+    for mount in plan.mounts:
+        option = "--ro-bind" if mount.read_only else "--bind"
+        places[Path(mount.path).resolve()] = [option, str(around.claims[mount.claim])]
+    if around.code_at is not None:
+        places[Path(around.code_at).resolve()] = ["--bind", str(around.replica / "work")]
+    return places
 
 
 def keeper_in_container(plan: ReplicaPlan, around: Surroundings, gpus: bool) -> tuple[list[str], list[str]]:
@@ -158,27 +166,47 @@ def _gpu_nodes() -> Iterator[str]:
         yield from ("--dev-bind", str(path), str(path))
 
 
-def _room_for(path: str, places: Mapping[str, object]) -> Iterator[str]:
-    """What makes room for a mount point that the machine does not have, without making it on the machine.
+def _room_for(places: Collection[Path]) -> Iterator[str]:
+    """What makes room for mount points that the machine does not have, without making them on the machine.
 
     The nearest folder that is there is covered with a tmpfs into which all that it holds is bound again.
     """
-    wanted = Path(path)
-    parent = next(p for p in wanted.parents if p.exists() or str(p) in places)
-    if wanted.exists() or str(parent) == "/" or any(str(p) in places for p in wanted.parents):
-        return
-    neighbours = sorted(parent.iterdir())
-    if len(neighbours) > MOST_NEIGHBOURS:
-        raise CannotStart(
-            f"{path} cannot be made in a sandbox: {parent} holds {len(neighbours)} entries",
-            "mount at a path whose first folder the machine does not have, such as /checkpoints",
-        )
-    yield from ("--tmpfs", str(parent))
-    for entry in neighbours:
-        if entry.is_symlink():
-            yield from ("--symlink", str(entry.readlink()), str(entry))
-        else:
-            yield from ("--bind", str(entry), str(entry))
+    missing = [path for path in places if not _is_there(path) and not any(p in places for p in path.parents)]
+    covered = {next(p for p in path.parents if _is_there(p)): path for path in missing}
+    for folder, path in sorted(covered.items()):
+        if folder == Path("/"):
+            continue
+        yield from ("--tmpfs", str(folder))
+        for entry in _neighbours(folder, path):
+            if entry.is_symlink():
+                yield from ("--symlink", str(entry.readlink()), str(entry))
+            else:
+                yield from ("--bind", str(entry), str(entry))
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except PermissionError:
+        return False
+
+
+def _neighbours(folder: Path, path: Path) -> list[Path]:
+    """What must stay to be seen in a folder where `path` is to be made."""
+    try:
+        neighbours = sorted(folder.iterdir())
+    except PermissionError:
+        if not os.access(folder, os.X_OK):
+            return []
+        reason = f"{folder} cannot be listed"
+    else:
+        if len(neighbours) <= MOST_NEIGHBOURS:
+            return neighbours
+        reason = f"{folder} holds {len(neighbours)} entries"
+    raise CannotStart(
+        f"{path} cannot be made in a sandbox: {reason}",
+        "mount at a path whose first folder the machine does not have, such as /checkpoints",
+    )
 
 
 def _limits() -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Who holds a flock, without taking it: a probe that locks could keep a supervisor from getting its own."""
 
+import fcntl
 import os
 from pathlib import Path
 
@@ -19,12 +20,45 @@ def held(table: str | None = None) -> frozenset[tuple[int, int, int]]:
 def identity(path: Path) -> tuple[int, int, int] | None:
     """The same three numbers for a file; None when there is none."""
     try:
-        stat = path.stat()
-    except FileNotFoundError:
+        handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    return os.major(stat.st_dev), os.minor(stat.st_dev), stat.st_ino
+    try:
+        stat = os.fstat(handle)
+        return *_device(handle, stat.st_dev), stat.st_ino
+    finally:
+        os.close(handle)
+
+
+def _device(handle: int, told: int) -> tuple[int, int]:
+    # A btrfs subvolume tells stat(2) a number of its own; /proc/locks and mountinfo have that of the file system.
+    if os.major(told) == 0:
+        facts = Path(f"/proc/self/fdinfo/{handle}").read_text().split()
+        mount = facts[facts.index("mnt_id:") + 1]
+        for line in Path("/proc/self/mountinfo").read_text().splitlines():
+            words = line.split(maxsplit=3)
+            if words[0] == mount:
+                major, minor = words[2].split(":")
+                return int(major), int(minor)
+    return os.major(told), os.minor(told)
 
 
 def is_held(path: Path) -> bool:
     """Does anybody hold this file's lock?"""
     return identity(path) in held()
+
+
+def is_refused(path: Path) -> bool:
+    """Tries to share the lock for a moment. In a pid namespace (a container) /proc/locks is silent about a lock whose
+    taker has died, though others hold on to it."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False

@@ -49,11 +49,15 @@ def parse(line: bytes, cursor: int, attempt: int, replica: str) -> LogLine | Non
     kind, space, text = tail.partition(b" ")
     if not space or not head.isdigit() or not (rank == b"-" or rank.isdigit()):
         return None
+    try:
+        at = datetime.fromtimestamp(int(head) / 1e6, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
     return LogLine(
         attempt=attempt,
         replica=replica,
         cursor=cursor,
-        at=datetime.fromtimestamp(int(head) / 1e6, UTC),
+        at=at,
         rank=None if rank == b"-" else int(rank),
         kind=kind.decode("ascii", "replace"),
         text=text.decode("utf-8", "replace"),

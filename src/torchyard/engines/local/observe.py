@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -13,6 +14,9 @@ from torchyard.domain.observation import LostBecause, Observation, RankSeen, Rep
 from torchyard.engines.local import locks, records
 
 MARK = "TORCHYARD_ATTEMPT"
+REPLICA = "TORCHYARD_REPLICA"
+PATIENCE = 5.0
+"""Seconds that killed processes have to be gone."""
 
 
 def observe(attempt: Path, boot_id: Callable[[], str] = records.boot_id) -> Observation:
@@ -21,13 +25,16 @@ def observe(attempt: Path, boot_id: Callable[[], str] = records.boot_id) -> Obse
     facts = records.read(attempt / "attempt.json")
     if facts is None:
         return Observation(at=now, replicas=())
+    # In this order: what had begun before the table was read and is not in it has ended since.
+    folders = [attempt / str(name) for name in facts["replicas"]]
+    begun = [(folder / "started").exists() for folder in folders]
     held = locks.held()
     boot = boot_id()
-    replicas = tuple(_replica(attempt / str(name), held, boot) for name in facts["replicas"])
+    replicas = tuple(_replica(*pair, held, boot) for pair in zip(folders, begun, strict=True))
     return Observation(at=now, replicas=replicas, port=facts["port"])
 
 
-def _replica(folder: Path, held: frozenset[tuple[int, int, int]], boot: str) -> ReplicaSeen:
+def _replica(folder: Path, begun: bool, held: frozenset[tuple[int, int, int]], boot: str) -> ReplicaSeen:
     alive = locks.identity(folder / "replica.lock") in held
     started = records.read(folder / "started")
     ended = records.read_exit(folder / "exit")
@@ -36,7 +43,7 @@ def _replica(folder: Path, held: frozenset[tuple[int, int, int]], boot: str) -> 
     common: dict[str, Any] = {"node": socket.gethostname(), "devices": tuple(devices.get("devices", ()))}
     if ended is not None and not alive:
         return _ended(name, started, ended, common)
-    if not alive and not (folder / "started").exists():
+    if not alive and not begun:
         if (folder / "stop").exists():
             stopped_at = _moment((folder / "stop").stat().st_mtime)
             return ReplicaSeen(name=name, state=ReplicaState.ENDED, stopped=True, ended_at=stopped_at, **common)
@@ -60,7 +67,7 @@ def _ended(name: str, started: dict[str, Any] | None, ended: dict[str, Any], com
         state=ReplicaState.LOST if lost else ReplicaState.ENDED,
         lost=LostBecause.KEEPER if lost else None,
         started_at=_moment(started["at"]) if started else None,
-        ended_at=_moment(ended["at"]),
+        ended_at=_moment(ended["command_ended_at"] or ended["at"]),
         code=ended["code"],
         signal=ended["signal"],
         stopped=ended["stopped"],
@@ -98,31 +105,33 @@ def _moment(seconds: float | None) -> Any:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
-def sweep(key: str) -> int:
-    """SIGKILL every process that carries this attempt's mark, until there is none; how many there were."""
-    mark = f"{MARK}={key}".encode()
-    killed = 0
-    while found := [pid for pid in _processes() if _carries(pid, mark)]:
+def sweep(key: str, replica: str | None = None) -> None:
+    """SIGKILL every process that carries the mark of this attempt (of one replica of it), until there is none. What
+    cannot die now (it waits for a disk) is left to the next sweep."""
+    marks = {f"{MARK}={key}".encode()} | ({f"{REPLICA}={replica}".encode()} if replica else set())
+    until = time.monotonic() + PATIENCE
+    while found := [pid for pid in _processes() if _carries(pid, marks)]:
         for pid in found:
             with suppress(ProcessLookupError, PermissionError):
                 handle = os.pidfd_open(pid)
                 try:
-                    if _carries(pid, mark):
+                    if _carries(pid, marks):
                         signal.pidfd_send_signal(handle, signal.SIGKILL)
-                        killed += 1
                 finally:
                     os.close(handle)
-    return killed
+        if time.monotonic() > until:
+            return
+        time.sleep(0.005)
 
 
 def _processes() -> list[int]:
     return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
 
 
-def _carries(pid: int, mark: bytes) -> bool:
+def _carries(pid: int, marks: set[bytes]) -> bool:
     if pid == os.getpid():
         return False
     try:
-        return mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        return marks <= set(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
     except OSError:
         return False

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,15 +14,21 @@ from typing import Any
 
 from torchyard.domain.errors import Unavailable
 from torchyard.domain.spec import Isolation
-from torchyard.engines.engine import CannotStart, Secrets
+from torchyard.engines.engine import Busy, CannotStart, Secrets
 from torchyard.engines.local import locks, records
 from torchyard.engines.local.devices import Devices, release
 
 PATIENCE = 10.0
 """Seconds in which a supervisor must have said that it started."""
+LETTING_GO = 0.5
 SECRET_NAMES = "TORCHYARD_SECRET_NAMES"
 _SHELL = ("PATH", "HOME", "LANG", "VIRTUAL_ENV", "USER", "TZ", "TERM", "CONDA_PREFIX", "LD_LIBRARY_PATH", "PYTHONPATH")
 _FALLBACK = ("PATH", "HOME", "LANG", "VIRTUAL_ENV", "USER")
+# What the interpreter, and podman or docker, need to work as they do here.
+_SUPERVISORS = (
+    *("PATH", "HOME", "USER", "LANG", "LD_LIBRARY_PATH", "TMPDIR", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"),
+    *("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "CONTAINER_HOST", "CONTAINERS_CONF", "REGISTRY_AUTH_FILE"),
+)
 # The first process only forks: the supervisor is nobody's child but init's.
 _SUPERVISOR = (
     "import os, sys; os.fork() and os._exit(0); os.setsid(); "
@@ -35,7 +42,7 @@ def start(attempt: Path, devices: Devices, secrets: Secrets) -> None:
     if facts is None:
         raise CannotStart(f"the attempt folder {attempt} is gone or damaged")
     fresh = [name for name in facts["replicas"] if _is_fresh(attempt / name)]
-    taken = devices.take(sum(facts["devices"][name] for name in fresh), facts["key"])
+    taken = _take(devices, sum(facts["devices"][name] for name in fresh), facts["key"])
     handles = [handle for _, handle in taken]
     try:
         for name in fresh:
@@ -46,6 +53,18 @@ def start(attempt: Path, devices: Devices, secrets: Secrets) -> None:
             _await_started(attempt / name)
     finally:
         release(handles)
+
+
+def _take(devices: Devices, count: int, key: str) -> list[tuple[int, int]]:
+    """Whoever has just ended lets go of its devices a moment after its replica's lock: a moment is waited for them."""
+    deadline = time.monotonic() + LETTING_GO
+    while True:
+        try:
+            return devices.take(count, key)
+        except Busy:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
 
 
 def _is_fresh(replica: Path) -> bool:
@@ -64,8 +83,10 @@ def _spawn(
     handles = [handle for _, handle in mine]
     env = deliver(secrets, Isolation(facts["isolation"]), record["env"])
     if gpus:
+        # Numbered as NVML does; CUDA's own order has the fastest first.
+        env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
         env["CUDA_VISIBLE_DEVICES"] = ",".join(str(index) for index, _ in mine)
-    own = {key: os.environ[key] for key in ("PATH", "HOME", "USER", "XDG_RUNTIME_DIR", "LANG") if key in os.environ}
+    own = {key: os.environ[key] for key in _SUPERVISORS if key in os.environ}
     own |= {"TORCHYARD_ATTEMPT": facts["key"], "TORCHYARD_REPLICA": name}
     own["TORCHYARD_LOCK_FDS"] = ",".join(map(str, handles))
     code = _SUPERVISOR.format(folder=str(attempt), replica=str(replica))
@@ -105,7 +126,10 @@ def deliver(secrets: Secrets, isolation: Isolation, plan: Mapping[str, str]) -> 
 def _await_started(replica: Path) -> None:
     deadline = time.monotonic() + PATIENCE
     while not (replica / "started").exists():
-        if not locks.is_held(replica / "replica.lock") and time.monotonic() > deadline - PATIENCE + 1.0:
+        held = locks.is_held(replica / "replica.lock")
+        if not held and (replica / "stop").exists():
+            return
+        if not held and time.monotonic() > deadline - PATIENCE + 1.0:
             said = (replica / "supervisor.err").read_text(errors="replace").strip().splitlines()
             raise CannotStart(
                 f"the supervisor of {replica.name} did not start: {said[-1] if said else 'no reason given'}"
@@ -137,7 +161,7 @@ def stop(replica: Path, grace: float, reason: str) -> None:
 
 
 def _write_stop(replica: Path, record: dict[str, Any]) -> None:
-    fresh = replica / f".stop-{os.getpid()}"
+    fresh = replica / f".stop-{os.getpid()}-{threading.get_ident()}"
     try:
         fresh.write_text(json.dumps(record))
         fresh.replace(replica / "stop")

@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 from torchyard.engines.local.supervise import open_supervisor
@@ -47,11 +49,13 @@ class Watch:
 
     async def changes(self) -> AsyncIterator[str]:
         """Keys, as they change. Never ends."""
+        due = time.monotonic() + INTERVAL
         while True:
-            try:
-                await asyncio.wait_for(self._bell.wait(), INTERVAL)
-            except TimeoutError:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._bell.wait(), max(0.0, due - time.monotonic()))
+            if time.monotonic() >= due:
                 await self._poll()
+                due = time.monotonic() + INTERVAL
             self._bell.clear()
             while self._changed:
                 key = next(iter(self._changed))
