@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 import anyio
 import pytest
 
-from tests.engines.places import DEVICES, Place, one, over, reach
+from tests.engines.places import DEVICES, Place, one, over, reach, until
 from torchyard.domain.errors import NotFound
 from torchyard.domain.launch import Handle
 from torchyard.domain.observation import LogLine, ReplicaState
@@ -39,6 +39,16 @@ async def lines(engine: Engine, handle: Handle, after: int = 0, follow: bool = F
 async def free(engine: Engine) -> int:
     (node,) = await engine.nodes()
     return sum(device.free for device in node.devices)
+
+
+async def began_once(place: Place, handle: Handle, *names: str) -> None:
+    """A command that runs may not have come to its first line yet."""
+
+    async def look() -> bool:
+        return all(place.starts(handle.key, name) for name in names)
+
+    await until(look)
+    assert [place.starts(handle.key, name) for name in names] == [1] * len(names)
 
 
 def states(replicas: Sequence[object]) -> list[object]:
@@ -86,7 +96,7 @@ async def test_start_twice_runs_once(place: Place, engine: Engine) -> None:
     await engine.start(handle, NOTHING)
     assert one(await engine.observe(handle)).state is ReplicaState.ENDED
     assert await free(engine) in (DEVICES - 1, DEVICES - 2)
-    assert [place.starts(handle.key, name) for name in ("worker-0", "worker-1")] == [1, 1]
+    await began_once(place, handle, "worker-0", "worker-1")
 
 
 async def test_stop_before_start_is_for_ever(place: Place, engine: Engine) -> None:
@@ -230,7 +240,7 @@ async def test_too_few_devices_start_nothing(place: Place, engine: Engine) -> No
     await over(engine, big)
     await engine.start(wide, NOTHING)
     await reach(engine, wide, ReplicaState.RUNNING)
-    assert [place.starts(wide.key, name) for name in ("worker-0", "worker-1")] == [1, 1]
+    await began_once(place, wide, "worker-0", "worker-1")
 
 
 async def test_nodes_say_who_holds_what(place: Place, engine: Engine) -> None:

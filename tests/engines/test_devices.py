@@ -1,6 +1,5 @@
 """Devices are the machine's: several servers, several users, strangers on a GPU, and whoever died holding one."""
 
-import json
 import os
 import stat
 import subprocess
@@ -252,4 +251,4 @@ async def test_a_real_gpu(here: LocalPlace) -> None:
     assert len(node.devices) == torch.cuda.device_count()
     program = "import torch; print(torch.cuda.device_count()); torch.ones(1, device='cuda')"
     assert await here.output(here.run(sys.executable, "-c", program, devices=1)) == ["1"]
-    assert json.dumps([device.kind for device in node.devices])
+    assert all(device.kind != "cpu" for device in node.devices)

@@ -5,7 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engines.places import LocalPlace, over
@@ -16,7 +16,7 @@ MOMENT = 1764590400123456
 texts = st.binary(max_size=60).map(lambda data: data.replace(b"\n", b""))
 kinds = st.sampled_from([b"o", b"e", b"or", b"oc", b"t"])
 ranks = st.one_of(st.just(b"-"), st.integers(0, 99).map(lambda n: b"%d" % n))
-records = st.lists(st.tuples(ranks, kinds, texts), max_size=20)
+records = st.lists(st.tuples(ranks, kinds, texts), max_size=8)
 
 
 def line(rank: bytes, kind: bytes, text: bytes) -> bytes:
@@ -27,6 +27,7 @@ def read(path: Path, after: int = 0) -> list[LogLine]:
     return list(logfile.read(path, after, 3, "worker-1"))
 
 
+@settings(deadline=None, max_examples=50)
 @given(records, st.integers(0, 60))
 def test_every_position_gives_what_comes_behind_it(said: list[tuple[bytes, bytes, bytes]], torn: int) -> None:
     data = b"".join(line(*record) for record in said)
