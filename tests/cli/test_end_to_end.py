@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -113,6 +114,7 @@ def test_detach_wait_logs_describe_explain_delete(yard: Yard) -> None:
     assert yard.run("logs", name).stdout == "one\ntwo\n"
     assert yard.run("logs", name, "--tail", "1").stdout == "two\n"
     assert yard.run("logs", name, "-f").stdout == "one\ntwo\n"
+    assert "no attempt before" in yard.run("logs", name, "--previous", code=2).stderr
     assert re.match(r"\d{4}-\d\d-\d\dT.* one\n", yard.run("logs", name, "--timestamps").stdout)
     assert name in yard.run("list", "-o", "name").stdout.splitlines()
     described = yard.run("describe", name).stdout
@@ -126,6 +128,29 @@ def test_detach_wait_logs_describe_explain_delete(yard: Yard) -> None:
     assert wait_until(lambda: name not in yard.run("list", "-A", "-o", "name").stdout.split(), SECONDS)
     assert "there is no workload" in yard.run("describe", name, code=2).stderr
     yard.run("wait", name, code=125)
+
+
+def test_names_that_nobody_has_are_no_empty_list(yard: Yard) -> None:
+    assert "there is no project 'nobody'" in yard.run("list", "-p", "nobody", code=2).stderr
+
+
+def test_ctrl_c_gives_waiting_and_reading_up_and_stops_nothing(yard: Yard) -> None:
+    name = yard.name()
+    yard.run("run", "-d", "--name", name, *shell("sleep 600"))
+    yard.wait_for(name, "Running")
+    with yard.start("wait", name) as waiting:
+        time.sleep(1.5)
+        waiting.send_signal(signal.SIGINT)
+        assert f"{name} goes on" in waiting.communicate(timeout=2)[1]
+        assert waiting.returncode == 130
+    with yard.start("logs", name, "-f") as following:
+        time.sleep(1.5)
+        following.send_signal(signal.SIGINT)
+        assert "torchyard" not in following.communicate(timeout=2)[1]
+        assert following.returncode == 130
+    assert yard.row(name)["phase"] == "Running"
+    assert f"{name} runs and will be stopped" in yard.run("delete", name, code=2).stderr
+    yard.run("delete", name, "-y")
 
 
 def test_stop_and_resume(yard: Yard) -> None:

@@ -2,6 +2,9 @@
 
 import io
 import json
+import queue
+import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,14 +15,18 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 from tests.cli.conftest import Ran
 
+from torchyard.cli import follow
 from torchyard.cli.commands.checkpoint import choose
-from torchyard.cli.commands.describe import describe
+from torchyard.cli.commands.describe import describe, ranks_of
 from torchyard.cli.commands.explain import page
 from torchyard.cli.commands.list import COLUMNS
 from torchyard.cli.commands.pvc import Place, place_of
+from torchyard.cli.failure import more, sentence
 from torchyard.cli.follow import end_sentence, exit_code
 from torchyard.cli.output import Column, age, as_text, coloured, table
-from torchyard.domain.errors import Invalid, NotFound
+from torchyard.cli.screen import Screen
+from torchyard.client.stream import ServerEvent
+from torchyard.domain.errors import Invalid, NotFound, Problem
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 ROW = {
@@ -168,6 +175,8 @@ def test_exit_code(row: dict[str, Any], code: int) -> None:
 
 def test_end_sentence() -> None:
     assert end_sentence({"name": "a", "phase": "Completed", "phaseMessage": ""}, {}) == "a completed"
+    deleted = {"name": "a", "phase": "Deleting", "phaseMessage": "deleted by ann"}
+    assert (end_sentence(deleted, {}), exit_code(deleted)) == ("a was deleted", 130)
     verdict = {"sentence": "rank 1 failed", "nextStep": "look"}
     assert (
         end_sentence({"name": "a", "phase": "Failed", "phaseMessage": "x"}, verdict)
@@ -203,12 +212,53 @@ def test_choose_checkpoint() -> None:
         {"claim": "c", "path": "sub/old.pt", "complete": True},
     ]
     assert choose("ddp", found, None) is found[1]
+    found.append({"claim": "c", "path": "own.pt", "complete": True, "attempt": 2})
+    assert choose("ddp", found, None) is found[2]
     for name in ("old.pt", "sub/old.pt", "c:/sub/old.pt"):
         assert choose("ddp", found, name) is found[1]
     with pytest.raises(NotFound, match=r"no checkpoint 'x\.pt'"):
         choose("ddp", found, "x.pt")
     with pytest.raises(NotFound, match="no complete checkpoint"):
         choose("ddp", found[:1], None)
+
+
+def test_a_burst_of_lines_is_shown_to_its_end_when_the_workload_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "LATE_SECONDS", 0.2)
+    events: queue.Queue[follow.Came] = queue.Queue()
+    events.put(follow.Came("change", ServerEvent("end", None, {"phase": "Completed"})))
+
+    def speak() -> None:
+        for number in range(8):
+            time.sleep(0.08)
+            data = {"attempt": 1, "text": str(number), "replica": "worker-0", "kind": "o", "at": ""}
+            events.put(follow.Came("log", ServerEvent("line", str(number), data)))
+        events.put(follow.Came("log", ServerEvent("end", None, {})))
+
+    threading.Thread(target=speak, daemon=True).start()
+    shown = io.StringIO()
+    story = follow.Story("ddp")
+    follow._show(events, story, Screen(out=shown, err=io.StringIO(), live=False, width=lambda: 80))
+    assert story.over and shown.getvalue().split() == [str(number) for number in range(8)]
+
+
+def test_ranks_with_their_processes() -> None:
+    again, first = {"rank": 1, "pid": 13, "restart": 1}, {"rank": 1, "pid": 12, "restart": 0}
+    ranks = [again, first, {"rank": 0, "pid": 11, "restart": 0}]
+    assert ranks_of({"ranks": ranks}) == "0 (11), 1 (13)"
+    assert ranks_of({}) == "-"
+
+
+@pytest.mark.usefixtures("untouched")
+def test_an_unknown_status_is_refused(cli: Callable[..., Ran]) -> None:
+    ran = cli("list", "--status", "Runing")
+    assert ran.code == 2 and "'Runing' is no phase" in ran.err and "Running" in ran.err
+
+
+def test_one_problem_is_told_once() -> None:
+    found = Invalid("asks for 8", "ask for 4", (Problem("spec.compute", "asks for 8"),))
+    assert (sentence(found), more(found)) == ("spec.compute: asks for 8", ["ask for 4"])
+    two = Invalid("a; b", "mend both", (Problem("spec.x", "a"), Problem("spec.y", "b")))
+    assert (sentence(two), more(two)) == ("a; b", ["spec.x: a", "spec.y: b", "mend both"])
 
 
 @pytest.mark.usefixtures("untouched")

@@ -165,6 +165,8 @@ def test_running() -> None:
     story.now = 3700
     told = story.told(Progress(step=3, total=10, unit="epoch", eta=90.0, at=at(3)))
     assert told.sentence == "ddp runs since 1h1m (attempt 1): epoch 3 of 10, about 1m30s left"
+    older = story.told(Progress(step=9, total=10, unit="epoch", eta=90.0, at=at(3), attempt=7))
+    assert older.sentence == "ddp runs since 1h1m (attempt 1); attempt 7 got to epoch 9"
     assert told.cause is None and "a failure loses all of its work" in told.next_step
     assert "no complete checkpoint of this workload was found" in told.evidence
     kept = story.told(newest=("snapshot.pt", at(3600)))

@@ -215,6 +215,13 @@ ERRORS: list[tuple[str, str, dict[str, Any], str, str]] = [
         "notify names neither a command nor a webhook",
     ),
     (
+        "notify",
+        "training",
+        {"torchyard": {"notify": {"webhook": "http:///x"}}},
+        "torchyard.notify.webhook",
+        "'http:///x' is no address to call",
+    ),
+    (
         "resume-from",
         "training",
         {"torchyard": {"resumeFrom": ":snapshot.pt"}},
@@ -251,6 +258,15 @@ def test_errors(rule: str, kind: str, changes: dict[str, Any], where: str, messa
 )
 def test_what_is_well_gives_no_finding(kind: str, changes: dict[str, Any]) -> None:
     assert findings(submission(kind, **changes)) == ()
+
+
+def test_more_replicas_than_the_cluster_takes() -> None:
+    able = Capabilities(replicas=128)
+    (found,) = findings(submission("distributed", numWorkers=5000), capabilities=able)
+    assert (found.rule, found.where, found.severity) == ("replicas-exceed-cluster", "spec.numWorkers", Severity.ERROR)
+    assert found.message == "asks for 5001 replicas, and cluster local takes 128 of a workload at most"
+    assert not findings(submission("distributed", numWorkers=127), capabilities=able)
+    assert not findings(submission("distributed", numWorkers=5000))
 
 
 def test_the_setting_for_more_slots_is_named_where_devices_are_cpu_slots() -> None:
@@ -380,4 +396,5 @@ def test_every_rule_is_known_by_its_file() -> None:
     names = [rule.id for rule in rules()]
     assert len(set(names)) == len(names)
     tried = {rule for rule, *_ in ERRORS} | {"working-folder", "script-missing", "shared-memory", "no-meaning"}
+    tried.add("replicas-exceed-cluster")
     assert set(names) == tried

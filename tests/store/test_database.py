@@ -151,6 +151,41 @@ def test_the_file_system_of_a_folder(path: str, kind: str) -> None:
     assert file_system(Path(path), MOUNTS) == kind
 
 
+KINDS = [
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "fuse.sshfs",
+    "fuse.s3fs",
+    "fuse",
+    "ceph",
+    "lustre",
+    "glusterfs",
+    "beegfs",
+    "9p",
+    "afs",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_network_file_systems_are_known(kind: str) -> None:
+    with pytest.raises(Unavailable, match=rf"network file system \({kind}\)"):
+        check_disk(Path("/data/x"), f"21 1 8:0 / / rw - ext4 /dev/vda rw\n22 21 0:9 / /data rw - {kind} far rw\n")
+
+
+@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "zfs", "tmpfs", "overlay", "f2fs"])
+def test_local_file_systems_are_taken(kind: str) -> None:
+    check_disk(Path("/data/x"), f"21 1 8:0 / / rw - nfs far rw\n22 21 0:9 / /data rw - {kind} here rw\n")
+
+
+def test_the_last_mount_on_a_point_counts_and_odd_lines_do_not() -> None:
+    below = "22 21 0:9 / /d rw - nfs far rw"
+    above = "23 22 0:9 / /d rw shared:1 master:2 - xfs b rw"
+    text = f"21 1 8:0 / / rw - ext4 a rw\n\nodd\n{below}\n{above}\n"
+    assert file_system(Path("/d/x"), text) == "xfs"
+
+
 def test_a_network_file_system_is_refused() -> None:
     with pytest.raises(Unavailable, match="nfs4") as refused:
         check_disk(Path("/home/ann"), MOUNTS)

@@ -1,26 +1,19 @@
-"""Workloads in the database: whole documents back, names, pages, and writes that only the lease's holder can make."""
+"""Workloads in the database: names, pages, and writes that only the lease's holder can make."""
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sqlalchemy import Engine as Database
+from tests.store.samples import NOW, make
 
-from torchyard.domain.cause import Cause, Diagnosis, Fault
 from torchyard.domain.errors import Conflict, Invalid
-from torchyard.domain.launch import Handle
-from torchyard.domain.observation import RankSeen, ReplicaSeen, ReplicaState
-from torchyard.domain.spec import Submission
-from torchyard.domain.workload import Attempt, Desired, Phase, Progress, Workload
-from torchyard.store import attempts, workloads
+from torchyard.domain.workload import Desired, Phase, Progress
+from torchyard.store import workloads
 from torchyard.store.database import open_database, read, write
 from torchyard.store.workloads import Filter, WorkloadQuery
-
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -28,80 +21,6 @@ def database(tmp_path: Path) -> Iterator[Database]:
     opened = open_database(tmp_path / "torchyard.db")
     yield opened
     opened.dispose()
-
-
-def make(name: str = "ddp", **more: object) -> Workload:
-    submission = Submission.model_validate({"kind": "training", "name": name, "spec": {"command": "true"}})
-    plain = Workload(
-        id=f"id-{name}",
-        name=name,
-        kind=submission.kind,
-        project="default",
-        cluster="local",
-        submission=submission,
-        created_at=NOW,
-        created_by="ann",
-        phase=Phase.CREATING,
-        phase_at=NOW,
-    )
-    return replace(plain, **more)  # type: ignore[arg-type]
-
-
-_MOMENTS = st.datetimes(min_value=datetime(2000, 1, 1), max_value=datetime(2100, 1, 1), timezones=st.just(UTC))
-_TEXT = st.text(max_size=30)
-_RANKS = st.builds(
-    RankSeen,
-    rank=st.integers(0, 99),
-    local_rank=st.integers(0, 7),
-    pid=st.integers(1, 10**6),
-    started_at=_MOMENTS,
-    ended_at=st.none() | _MOMENTS,
-    code=st.none() | st.integers(0, 255),
-)
-_ATTEMPTS = st.builds(
-    Attempt,
-    number=st.integers(1, 50),
-    reason=_TEXT,
-    created_at=_MOMENTS,
-    devices=st.integers(0, 8),
-    handle=st.none() | st.builds(Handle, cluster=_TEXT, key=_TEXT, ref=_TEXT),
-    started=st.booleans(),
-    ended_at=st.none() | _MOMENTS,
-    replicas=st.lists(
-        st.builds(
-            ReplicaSeen,
-            name=st.just("worker-0"),
-            state=st.sampled_from(list(ReplicaState)),
-            ranks=st.lists(_RANKS, max_size=2).map(tuple),
-            left_behind=st.lists(_TEXT, max_size=2).map(tuple),
-        ),
-        max_size=2,
-    ).map(tuple),
-    diagnosis=st.none()
-    | st.builds(
-        Diagnosis,
-        cause=st.none() | st.sampled_from(list(Cause)),
-        sentence=_TEXT,
-        fault=st.none() | st.builds(Fault, replica=st.just("worker-0"), last_lines=st.lists(_TEXT).map(tuple)),
-    ),
-)
-
-
-@settings(max_examples=60)
-@given(attempt=_ATTEMPTS, phase=st.sampled_from(list(Phase)), desired=st.sampled_from(list(Desired)))
-def test_what_is_remembered_comes_back_whole(
-    tmp_path_factory: pytest.TempPathFactory, attempt: Attempt, phase: Phase, desired: Desired
-) -> None:
-    database = open_database(tmp_path_factory.mktemp("db") / "torchyard.db")
-    workload = make(attempt=attempt, attempts=attempt.number, phase=phase, desired=desired)
-    with write(database) as c:
-        workloads.insert(c, workload)
-        attempts.save(c, workload.id, attempt)
-        attempts.save(c, workload.id, attempt)
-    with read(database) as c:
-        assert workloads.fetch(c, workload.id) == workload
-        assert attempts.listing(c, workload.id) == (attempt,)
-    database.dispose()
 
 
 def test_a_name_is_taken_until_its_workload_is_deleted(database: Database) -> None:
@@ -180,6 +99,16 @@ def test_live_is_what_is_not_settled(database: Database) -> None:
         ("name", "=@", "%", []),
         ("createdAt", ">=", "2026-01-01T00:00:01", ["b", "c"]),
         ("completedAt", "==", "", ["a", "b", "c"]),
+        ("completedAt", ">=", "2000-01-01", []),
+        ("name", "!@", "a", ["b", "c"]),
+        ("phase", "=$", "ing", ["a", "b"]),
+        ("phase", "=^", "F", ["c"]),
+        ("type", "==", "training", ["a", "b", "c"]),
+        ("projectName", "!=", "default", []),
+        ("clusterName", "=@", "oca", ["a", "b", "c"]),
+        ("submittedBy", "==", "ann", ["a", "b", "c"]),
+        ("distributedFramework", "==", "", ["a", "b", "c"]),
+        ("deletedAt", "==", "", ["a", "b", "c"]),
     ],
 )
 def test_pages_are_filtered(database: Database, field: str, op: str, value: str, names: list[str]) -> None:
@@ -194,7 +123,8 @@ def test_pages_follow_each_other(database: Database) -> None:
     with write(database) as c:
         for number in range(5):
             workloads.insert(c, make(f"w{number}"))
-        seen, offset = [], 0
+        seen: list[str] = []
+        offset: int | None = 0
         while offset is not None:
             page = workloads.page(c, WorkloadQuery(limit=2, offset=offset, sort_by="name", descending=False))
             seen += [w.name for w in page.rows]
@@ -203,11 +133,50 @@ def test_pages_follow_each_other(database: Database) -> None:
     assert seen == [f"w{number}" for number in range(5)]
 
 
+def test_pages_are_searched_and_no_longer_than_500(database: Database) -> None:
+    with write(database) as c:
+        for number in range(502):
+            workloads.insert(c, make(f"w{number}", project="vision" if number % 2 else "default"))
+        page = workloads.page(c, WorkloadQuery(limit=10_000))
+        assert (len(page.rows), page.total, page.next) == (500, 502, 500)
+        assert workloads.page(c, WorkloadQuery(search="w50", project="vision")).total == 1, "w501 of w50, w500, w501"
+        assert workloads.page(c, WorkloadQuery(search="w_")).total == 0, "an underscore is an underscore"
+
+
+def test_the_deleted_are_on_a_page_of_their_own(database: Database) -> None:
+    with write(database) as c:
+        workloads.insert(c, make("here"))
+        workloads.insert(c, make("gone", desired=Desired.DELETED, phase=Phase.DELETING, deleted_at=NOW))
+        assert [w.name for w in workloads.page(c, WorkloadQuery()).rows] == ["here"]
+        assert [w.name for w in workloads.page(c, WorkloadQuery(deleted=True)).rows] == ["gone"]
+
+
+def test_what_ended_long_ago_can_be_pruned(database: Database) -> None:
+    old, code = NOW - timedelta(days=30), "sha256:" + "0" * 64
+    with_code = make("a").submission.model_copy(
+        update={"torchyard": make().submission.torchyard.model_copy(update={"code": code})}
+    )
+    with write(database) as c:
+        workloads.insert(c, make("runs", phase=Phase.RUNNING, submission=with_code))
+        workloads.insert(c, make("new", phase=Phase.FAILED, completed_at=NOW))
+        workloads.insert(c, make("old", phase=Phase.FAILED, completed_at=old))
+        workloads.insert(c, make("gone", phase=Phase.DELETING, desired=Desired.DELETED, deleted_at=old))
+        assert {w.name for w in workloads.ended_before(c, NOW - timedelta(days=1))} == {"old", "gone"}
+        assert workloads.codes(c, without=set()) == {code}
+        assert workloads.codes(c, without={"id-runs"}) == set()
+
+
 @pytest.mark.parametrize("query", [WorkloadQuery(sort_by="nope"), WorkloadQuery(filters=(Filter("nope", "==", ""),))])
 def test_unknown_fields_are_named(database: Database, query: WorkloadQuery) -> None:
     with read(database) as c, pytest.raises(Invalid, match="there is no field 'nope'") as refused:
         workloads.page(c, query)
     assert "phase" in (refused.value.details or "")
+
+
+def test_unknown_operators_are_named(database: Database) -> None:
+    with read(database) as c, pytest.raises(Invalid, match="there is no operator '~'") as refused:
+        workloads.page(c, WorkloadQuery(filters=(Filter("name", "~", ""),)))
+    assert "=@" in (refused.value.details or "")
 
 
 def test_progress_needs_no_lease_and_goes_with_its_workload(database: Database) -> None:

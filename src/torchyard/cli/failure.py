@@ -10,7 +10,7 @@ import click
 
 from torchyard.domain.errors import Conflict, Invalid, NotFound, TooLarge, TorchyardError
 
-BAD_INPUT, FAILED, OWN = 2, 1, 125
+BAD_INPUT, FAILED, OWN, INTERRUPTED = 2, 1, 125, 130
 _FOLLOWERS = (["run"], ["wait"], ["workload", "wait"])
 
 
@@ -20,12 +20,17 @@ def report(error: Exception, words: Sequence[str]) -> int:
     match error:
         case click.exceptions.Exit():
             return error.exit_code
+        case click.Abort() if isinstance(error.__cause__, KeyboardInterrupt):
+            return INTERRUPTED
         case click.Abort():
             say("given up; nothing was changed")
             return FAILED
         case click.NoSuchOption():
             near = nearest_option(error)
             say(f"there is no option {error.option_name}" + (f"; did you mean {near}?" if near else ""), _where(error))
+            return OWN if own else BAD_INPUT
+        case click.exceptions.NoArgsIsHelpError():
+            sys.stderr.write(f"{error.format_message().rstrip()}\n")
             return OWN if own else BAD_INPUT
         case click.UsageError():
             say(error.format_message(), _where(error))
@@ -55,14 +60,18 @@ def say(message: str, *hints: str) -> None:
 
 
 def sentence(error: TorchyardError) -> str:
-    """What happened."""
+    """What happened; of a single problem also in which field."""
+    match error.problems:
+        case (only,) if only.field and only.details == error.message:
+            return f"{only.field}: {only.details}"
     return error.message
 
 
 def more(error: TorchyardError) -> list[str]:
     """What to do, and every single problem that the message does not tell already."""
     told = [f"{p.field}: {p.details}" if p.field else p.details for p in error.problems]
-    return [*(line for line in told if line not in error.message), *([error.details] if error.details else [])]
+    known = sentence(error)
+    return [*(line for line in told if line not in known), *([error.details] if error.details else [])]
 
 
 def nearest_option(error: click.NoSuchOption) -> str | None:

@@ -25,9 +25,10 @@ from torchyard.domain.errors import NotFound, TorchyardError
 STOPPED = 130
 TWICE_SECONDS = 3.0
 """A second Ctrl-C within this time stops the workload."""
-LATE_SECONDS = 2.0
-"""How long one stream may end after the other."""
+LATE_SECONDS = 5.0
+"""How long the other stream may bring nothing when the workload is over and one stream has ended."""
 _TOLD_BY_PHASE = ("Phase", "AttemptFailed")
+_GONE = ("Deleting", "Deleted")
 _AT_ONCE = 500
 _HELD = 5000
 
@@ -85,8 +86,8 @@ def coloured_terminal() -> bool:
     return os.environ.get("TERM", "dumb") not in ("", "dumb")
 
 
-def follow(session: Session, row: Row, screen: Screen, *, log: bool = True) -> int:
-    """Show a workload until it is over; answers the exit code of `run` and `wait`."""
+def follow(session: Session, row: Row, screen: Screen, *, log: bool = True, stops: bool = True) -> int:
+    """Show a workload until it is over; answers the exit code of `run` and `wait`. `stops`: Ctrl-C twice stops it."""
     events: queue.Queue[Came] = queue.Queue(_HELD)
     story = Story(row["name"])
     _watch(session, row["id"], events, log=log)
@@ -97,6 +98,9 @@ def follow(session: Session, row: Row, screen: Screen, *, log: bool = True) -> i
             _show(events, story, screen)
             return _close(session, row, story, screen)
         except KeyboardInterrupt:
+            if not stops:
+                screen.say(f"{story.name} goes on")
+                return STOPPED
             if not _stops(session, row, screen):
                 return STOPPED
 
@@ -141,7 +145,7 @@ def _show(events: "queue.Queue[Came]", story: Story, screen: Screen) -> None:
             _take(events.get(), story, screen)
         screen.bar(progress_bar(story.progress or {}, screen.width()))
         screen.flush()
-        if story.ended and story.end is not None and deadline is None:
+        if story.ended and story.end is not None:
             deadline = time.monotonic() + LATE_SECONDS
 
 
@@ -217,6 +221,8 @@ def end_sentence(row: Row, verdict: Row) -> str:
         next_step = verdict.get("nextStep")
         told = why if why.startswith(name) else f"{name} failed: {why}"
         return told + (f"\n  next: {next_step}" if next_step else "")
+    if phase in _GONE:
+        return f"{name} was deleted"
     why = row.get("phaseMessage")
     return f"{name} {phase.lower()}" + (f": {why}" if why else "")
 
@@ -226,6 +232,8 @@ def exit_code(row: Row) -> int:
     code = row.get("exitCode")
     if code is not None:
         return int(code)
+    if row["phase"] in _GONE:
+        return STOPPED
     return {"Completed": 0, "Stopped": STOPPED}.get(row["phase"], OWN)
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import posixpath
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from torchyard.control import read
 from torchyard.control.yard import Yard
@@ -15,11 +15,13 @@ from torchyard.engines.engine import Engine, FileReader
 
 MAX_ENTRIES = 5000
 MAX_DEPTH = 6
+LATE = timedelta(seconds=5)
+"""A file that is younger than the end of the last attempt by this was written by somebody else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """A snapshot on a claim or in the working folder. `attempt` wrote it; None: it is older than the workload."""
+    """A snapshot on a claim or in the working folder. `attempt` wrote it; None: it was written before or after it."""
 
     claim: str
     path: str
@@ -125,6 +127,8 @@ def _checkpoint(
     for attempt in attempts:
         if attempt.created_at <= entry.modified_at:
             writer = attempt.number
+    if attempts and attempts[-1].ended_at is not None and entry.modified_at > attempts[-1].ended_at + LATE:
+        writer = None
     return Checkpoint(
         claim=place,
         path=entry.path,

@@ -23,8 +23,16 @@ def archive(data: Path, code: str) -> Path:
 
 
 async def has(yard: Yard, code: str) -> bool:
-    """Is this content here?"""
-    return await asyncio.to_thread(archive(yard.settings.data, code).exists)
+    """Is this content here? If so it stays for the submission that is about to name it."""
+
+    def touch() -> bool:
+        try:
+            os.utime(archive(yard.settings.data, code))
+        except FileNotFoundError:
+            return False
+        return True
+
+    return await asyncio.to_thread(touch)
 
 
 async def keep(yard: Yard, chunks: AsyncIterator[bytes]) -> str:

@@ -3,11 +3,12 @@
 import asyncio
 from collections import deque
 
-from torchyard.control import checkpoints
+from torchyard.control import checkpoints, plans
 from torchyard.control.yard import Yard
 from torchyard.diagnosis.classify import classify
 from torchyard.diagnosis.evidence import Evidence
 from torchyard.domain.cause import Diagnosis
+from torchyard.domain.errors import TorchyardError
 from torchyard.domain.observation import LogLine, Observation
 from torchyard.domain.workload import Attempt, Workload
 
@@ -45,9 +46,18 @@ async def collect(yard: Yard, workload: Workload, attempt: Attempt, observation:
         asked_to_end=attempt.ending.because if attempt.ending else None,
         trust_exit_code=submission.torchyard.trust_exit_code,
         port=observation.port,
+        shm=await _shared_memory(yard, workload),
         commands={name: submission.replica_spec(name).command or "" for name in submission.replicas},
         pattern=submission.torchyard.progress.pattern if submission.torchyard.progress else None,
     )
+
+
+async def _shared_memory(yard: Yard, workload: Workload) -> dict[str, int | None]:
+    """Bytes of /dev/shm by replica; nothing when the plan cannot be made again."""
+    try:
+        return {replica.name: replica.shm for replica in (await plans.plan(yard, workload)).replicas}
+    except TorchyardError:
+        return {}
 
 
 async def checkpointed(yard: Yard, workload: Workload) -> bool:

@@ -17,7 +17,7 @@ async def explain(yard: Yard, workload_id: str) -> Verdict:
         read.progress_of(yard, (workload_id,)),
         checkpoints.listing(yard, workload),
     )
-    whole = [c for c in found if c.complete and c.modified_at >= workload.created_at]
+    whole = [c for c in found if c.complete and c.attempt is not None]
     newest = max(whole, key=lambda c: c.modified_at, default=None)
     return say(
         workload,

@@ -3,8 +3,8 @@
 import asyncio
 import json
 import os
-import urllib.error
 import urllib.request
+from http.client import HTTPException
 
 from torchyard.control.turn import turn
 from torchyard.control.yard import Yard
@@ -14,6 +14,8 @@ from torchyard.domain.spec import Notify
 from torchyard.domain.workload import Notice, Workload
 
 TIMEOUT = 30.0
+_KEPT = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
+"""What a command gets of the server's environment, which may hold secrets."""
 _posting: dict[tuple[str, Notice], asyncio.Task[None]] = {}
 
 
@@ -58,7 +60,8 @@ async def _send(receiver: Notify, workload: Workload, notice: Notice) -> str | N
 
 
 async def _run(command: str, facts: dict[str, str]) -> str | None:
-    env = {**os.environ, **{f"TORCHYARD_NOTIFY_{key.upper()}": value for key, value in facts.items()}}
+    own = {key: os.environ[key] for key in _KEPT if key in os.environ}
+    env = {**own, **{f"TORCHYARD_NOTIFY_{key.upper()}": value for key, value in facts.items()}}
     quiet = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_shell(command, env=env, stdin=quiet, stdout=quiet, stderr=quiet)
     try:
@@ -72,9 +75,9 @@ async def _run(command: str, facts: dict[str, str]) -> str | None:
 
 def _call(url: str, facts: dict[str, str]) -> str | None:
     body = json.dumps(facts).encode()
-    request = urllib.request.Request(url, data=body, headers={"Content-Type": "application/json"})
     try:
+        request = urllib.request.Request(url, data=body, headers={"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=TIMEOUT):
             return None
-    except (urllib.error.URLError, TimeoutError, OSError) as problem:
+    except (OSError, ValueError, HTTPException) as problem:
         return f"the notify webhook did not answer: {problem}"

@@ -21,29 +21,42 @@ log = logging.getLogger("torchyard.progress")
 
 
 @dataclass(slots=True)
-class _Follower:
+class Follower:
+    """How far the log of a workload's attempt was read."""
+
     attempt: int
     position: int
     reader: Reader
+    workload: Workload
+    """As it was when its log was last read."""
     saved: Progress | None = None
 
 
 async def follow(yard: Yard) -> None:
     """Until cancelled, once a second: read what the logs have got since."""
-    followers: dict[str, _Follower] = {}
+    followers: dict[str, Follower] = {}
     while True:
         await asyncio.sleep(INTERVAL)
-        running = [w for w in yard.board.all() if w.active and w.attempt and w.attempt.running_at]
-        for gone in followers.keys() - {w.id for w in running}:
-            del followers[gone]
-        for workload in running:
-            try:
-                await read_on(yard, workload, followers)
-            except (TorchyardError, OSError):
-                log.exception("progress of %s could not be read", workload.name)
+        await look(yard, followers)
 
 
-async def read_on(yard: Yard, workload: Workload, followers: dict[str, _Follower]) -> None:
+async def look(yard: Yard, followers: dict[str, Follower]) -> None:
+    """Read on what runs, and once more what ran the last time and is over now."""
+    running = [w for w in yard.board.all() if w.active and w.attempt and w.attempt.running_at]
+    over = [followers[gone].workload for gone in followers.keys() - {w.id for w in running}]
+    for workload in (*running, *over):
+        try:
+            await read_on(yard, workload, followers)
+        except FileNotFoundError:
+            # It was deleted with its log.
+            continue
+        except (TorchyardError, OSError):
+            log.exception("progress of %s could not be read", workload.name)
+    for workload in over:
+        del followers[workload.id]
+
+
+async def read_on(yard: Yard, workload: Workload, followers: dict[str, Follower]) -> None:
     """Read one workload's log from where it was left."""
     attempt = workload.attempt
     if attempt is None or attempt.handle is None:
@@ -54,7 +67,8 @@ async def read_on(yard: Yard, workload: Workload, followers: dict[str, _Follower
     follower = followers.get(workload.id)
     if follower is None or follower.attempt != attempt.number:
         start = max(0, size - LOOK_BACK) if attempt.start_step is not None else 0
-        follower = followers[workload.id] = _Follower(attempt.number, start, _reader(workload))
+        follower = followers[workload.id] = Follower(attempt.number, start, _reader(workload), workload)
+    follower.workload = workload
     if size <= follower.position:
         return
     async for line in engine.logs(attempt.handle, replica, follower.position, follow=False):
@@ -68,7 +82,7 @@ def _reader(workload: Workload) -> Reader:
     return Reader(total=asked.total if asked else None, pattern=asked.pattern if asked else None)
 
 
-async def _keep(yard: Yard, workload: Workload, attempt: Attempt, follower: _Follower) -> None:
+async def _keep(yard: Yard, workload: Workload, attempt: Attempt, follower: Follower) -> None:
     progress = follower.reader.progress(attempt.number, now())
     if progress is None or progress == follower.saved:
         return

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from torchyard.control.turn import now
+from torchyard.control.read import attempts_of
+from torchyard.control.turn import now, turn
 from torchyard.control.yard import Actor, Yard
+from torchyard.domain.errors import NotFound
 from torchyard.domain.quantities import show_duration, show_size
-from torchyard.domain.workload import Attempt, Workload
-from torchyard.store import attempts, audit, workloads
+from torchyard.domain.workload import Workload
+from torchyard.store import audit, workloads
 from torchyard.store.database import read, write
 
 
@@ -27,14 +29,11 @@ async def prune(yard: Yard, older_than: float, dry_run: bool, actor: Actor) -> P
     old = await asyncio.to_thread(_ended, yard, older_than)
     freed = 0
     for workload in old:
-        for attempt in await asyncio.to_thread(_attempts, yard, workload):
+        for attempt in await attempts_of(yard, workload.id):
             if attempt.handle is not None:
                 freed += await asyncio.to_thread(_size, Path(attempt.handle.ref))
-                if not dry_run:
-                    await yard.engine(workload.cluster).remove(attempt.handle)
         if not dry_run:
-            await asyncio.to_thread(_forget, yard, workload, actor)
-            yard.feed.publish(workload.id, "deleted")
+            await _forget(yard, workload, actor)
     freed += await asyncio.to_thread(_unused_code, yard, {w.id for w in old}, dry_run)
     did = "would forget" if dry_run else "forgot"
     age = show_duration(older_than)
@@ -47,18 +46,28 @@ def _ended(yard: Yard, older_than: float) -> tuple[Workload, ...]:
         return workloads.ended_before(connection, now() - timedelta(seconds=older_than))
 
 
-def _attempts(yard: Yard, workload: Workload) -> tuple[Attempt, ...]:
-    with read(yard.database) as connection:
-        return attempts.listing(connection, workload.id)
-
-
 def _size(folder: Path) -> int:
     if not folder.is_dir():
         return 0
     return sum(f.lstat().st_blocks * 512 for f in folder.rglob("*") if not f.is_dir() or f.is_symlink())
 
 
-def _forget(yard: Yard, workload: Workload, actor: Actor) -> None:
+async def _forget(yard: Yard, old: Workload, actor: Actor) -> None:
+    try:
+        async with turn(yard, old.id) as mine:
+            if mine.workload != old:
+                # Somebody has resumed it since.
+                return
+            for attempt in await attempts_of(yard, old.id):
+                if attempt.handle is not None:
+                    await yard.engine(old.cluster).remove(attempt.handle)
+            await asyncio.to_thread(_erase, yard, old, actor)
+    except NotFound:
+        return
+    yard.feed.publish(old.id, "deleted")
+
+
+def _erase(yard: Yard, workload: Workload, actor: Actor) -> None:
     with write(yard.database) as connection:
         workloads.remove(connection, workload.id)
         audit.append(connection, actor.name, "prune", f"workload/{workload.name}", now())

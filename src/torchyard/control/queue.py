@@ -1,13 +1,14 @@
 """Asks the queue who may start now, for every cluster, and tells the others why they wait."""
 
 from collections import defaultdict
+from contextlib import suppress
 
 from torchyard.control import plans
 from torchyard.control.turn import now, turn
 from torchyard.control.yard import Yard
 from torchyard.domain.decision import Granted, Queued
-from torchyard.domain.errors import NotFound
-from torchyard.domain.observation import Node
+from torchyard.domain.errors import Invalid, NotFound
+from torchyard.domain.observation import Device, Node
 from torchyard.domain.workload import Phase, Workload
 from torchyard.policy.queue import Holder, pick
 from torchyard.render.launch import world
@@ -35,7 +36,7 @@ async def _schedule(yard: Yard, cluster: str, waiting: list[Workload], active: l
     picked = pick(
         tuple(waiting),
         total=len(devices),
-        foreign=tuple(d.held_by or "" for d in foreign),
+        foreign=tuple(_whose(device) for device in foreign),
         holders=holders,
         now=now(),
     )
@@ -50,12 +51,21 @@ async def _schedule(yard: Yard, cluster: str, waiting: list[Workload], active: l
             await _tell(yard, workload, sentence)
 
 
+def _whose(device: Device) -> str:
+    """Of a device that no workload of this server holds."""
+    if not device.ours:
+        return device.held_by or ""
+    return f"{device.workload or device.held_by} of another server of yours"
+
+
 async def _grant(yard: Yard, workload: Workload) -> None:
     try:
         async with turn(yard, workload.id) as mine:
             notes: tuple[str, ...] = ()
             if mine.workload.attempts == 0:
-                notes = (await plans.draft(yard, mine.workload.submission, workload.id)).notes
+                # A plan that has become impossible is refused, with its sentence, when it is prepared.
+                with suppress(Invalid):
+                    notes = (await plans.draft(yard, mine.workload.submission, workload.id)).notes
             await mine.apply(Granted(sentence=world(mine.workload.submission), notes=notes))
     except NotFound:
         return

@@ -3,12 +3,14 @@
 import asyncio
 
 from torchyard.control import evidence, notify, plans
+from torchyard.control.read import attempts_of
 from torchyard.control.turn import Turn, turn
 from torchyard.control.yard import Yard
 from torchyard.domain.decision import (
     Decision,
     Deliver,
     Effect,
+    Hindered,
     Observed,
     Prepare,
     Prepared,
@@ -21,10 +23,7 @@ from torchyard.domain.decision import (
     Tick,
 )
 from torchyard.domain.errors import NotFound, TorchyardError, Unavailable
-from torchyard.domain.workload import Attempt, Workload
-from torchyard.engines.engine import Busy, CannotStart
-from torchyard.store import attempts
-from torchyard.store.database import read
+from torchyard.engines.engine import Busy
 
 _ROUNDS = 8
 """More rounds than any workload needs; a guard against a loop of decisions."""
@@ -68,7 +67,8 @@ async def _act(yard: Yard, mine: Turn, effect: Effect, decision: Decision) -> De
         case Prepare():
             try:
                 handle = await engine.prepare(await plans.plan(yard, mine.workload))
-            except Unavailable:
+            except Unavailable as hindrance:
+                await mine.apply(Hindered(sentence=_sentence(hindrance)))
                 raise
             except TorchyardError as refusal:
                 return await mine.apply(Refused(sentence=_sentence(refusal), busy=False))
@@ -78,24 +78,22 @@ async def _act(yard: Yard, mine: Turn, effect: Effect, decision: Decision) -> De
                 await engine.start(effect.handle, await asyncio.to_thread(plans.secrets, yard, mine.workload))
             except Busy as refusal:
                 return await mine.apply(Refused(sentence=_sentence(refusal), busy=True))
-            except CannotStart as refusal:
+            except Unavailable as hindrance:
+                await mine.apply(Hindered(sentence=_sentence(hindrance)))
+                raise
+            except TorchyardError as refusal:
                 return await mine.apply(Refused(sentence=_sentence(refusal), busy=False))
             return await mine.apply(Started(handle=effect.handle))
         case Stop():
             await engine.stop(effect.handle, effect.grace, effect.sentence)
             return await mine.apply(Tick())
         case Remove():
-            for old in await asyncio.to_thread(_attempts, yard, mine.workload):
+            for old in await attempts_of(yard, mine.workload.id):
                 if old.handle is not None:
                     await engine.remove(old.handle)
             return await mine.apply(Removed())
         case Deliver():
             return decision
-
-
-def _attempts(yard: Yard, workload: Workload) -> tuple[Attempt, ...]:
-    with read(yard.database) as connection:
-        return attempts.listing(connection, workload.id)
 
 
 def _sentence(error: TorchyardError) -> str:

@@ -58,7 +58,7 @@ def _sentence(workload: Workload, progress: Progress | None, now: datetime) -> s
     name, reason = workload.name, workload.reason
     match workload.phase:
         case Phase.RUNNING | Phase.DEGRADED | Phase.UPDATING:
-            return f"{name} runs{_since(workload, now)}{_how_far(progress)}"
+            return f"{name} runs{_since(workload, now)}{_far_now(workload, progress)}"
         case Phase.COMPLETED:
             return f"{name} completed: {reason}" if reason else f"{name} completed"
         case Phase.FAILED:
@@ -85,6 +85,12 @@ def _since(workload: Workload, now: datetime) -> str:
         return ""
     since = show_duration(max(0.0, (now - attempt.running_at).total_seconds()))
     return f" since {since} (attempt {attempt.number})"
+
+
+def _far_now(workload: Workload, progress: Progress | None) -> str:
+    if progress is not None and progress.step is not None and progress.attempt not in (None, workload.attempts):
+        return f"; attempt {progress.attempt} got to {progress.unit} {progress.step}"
+    return _how_far(progress)
 
 
 def _how_far(progress: Progress | None) -> str:

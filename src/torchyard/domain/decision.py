@@ -58,6 +58,13 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Hindered:
+    """The engine could not prepare or start it for now; it is tried again."""
+
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """The engine was looked at. `diagnosis` is there when every replica is over.
 
@@ -95,7 +102,7 @@ class Tick:
     """Time passed."""
 
 
-Seen = Asked | Granted | Queued | Prepared | Started | Refused | Observed | Stepped | Delivered | Removed | Tick
+Seen = Asked | Granted | Queued | Prepared | Started | Refused | Hindered | Observed | Stepped | Delivered | Removed | Tick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

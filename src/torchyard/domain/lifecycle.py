@@ -16,6 +16,7 @@ from torchyard.domain.decision import (
     Delivered,
     Effect,
     Granted,
+    Hindered,
     Observed,
     Prepare,
     Prepared,
@@ -52,6 +53,8 @@ EQUAL_FAULTS = 3
 LONG_RUN = 60.0
 """An attempt that ran this long (seconds) is retried at once."""
 MAX_BACKOFF = 60.0
+BUSY_PAUSE = 2.0
+"""Seconds before a launch is tried again that found its devices taken: the cluster was believed free."""
 
 
 @dataclass(slots=True)
@@ -112,6 +115,8 @@ def decide(workload: Workload, seen: Seen, now: datetime) -> Decision:
             _started(draft, seen)
         case Refused():
             _refused(draft, seen)
+        case Hindered():
+            _hindered(draft, seen)
         case Observed():
             _observed(draft, seen)
         case Stepped():
@@ -180,6 +185,7 @@ def _resume(draft: _Draft, seen: Asked) -> None:
         last_fault=None,
         not_before=None,
         completed_at=None,
+        run_seconds=0.0,
     )
     draft.enter(Phase.RESUMING, f"resumed by {seen.by}")
 
@@ -276,6 +282,12 @@ def _refused(draft: _Draft, seen: Refused) -> None:
         _ask_to_end(draft, because, 0.0, seen.sentence)
 
 
+def _hindered(draft: _Draft, seen: Hindered) -> None:
+    attempt = draft.w.attempt
+    if attempt is not None and not attempt.over and attempt.ending is None and not attempt.started:
+        draft.enter(draft.w.phase, f"attempt {attempt.number} cannot start yet: {seen.sentence}")
+
+
 def _observed(draft: _Draft, seen: Observed) -> None:
     attempt = draft.w.attempt
     if attempt is None or attempt.over or attempt.handle is None:
@@ -333,6 +345,7 @@ def _finish(
     elif draft.w.desired is Desired.STOPPED:
         _settle(draft, Phase.STOPPED, attempt.ending.sentence if attempt.ending else draft.w.reason)
     elif withdrawn or diagnosis is None:
+        draft.w = replace(draft.w, not_before=draft.now + timedelta(seconds=BUSY_PAUSE))
         draft.enter(Phase.PENDING, attempt.ending.sentence if attempt.ending else "waiting for another launch")
     else:
         _fail_or_retry(draft, attempt, diagnosis, ran, checkpointed)
@@ -417,13 +430,34 @@ def _delivered(draft: _Draft, seen: Delivered) -> None:
 
 def _deadlines(draft: _Draft) -> None:
     attempt = draft.w.attempt
-    if attempt is None or attempt.over or attempt.ending is not None or attempt.handle is None:
+    if attempt is None or attempt.over or attempt.ending is not None:
         return
+    attempt = _not_later(attempt, draft.now)
+    draft.set_attempt(attempt)
     at, because, sentence = _deadline(draft.w, attempt)
-    if at is not None and at <= draft.now:
+    if at is None or at > draft.now:
+        return
+    if attempt.handle is None:
+        diagnosis = Diagnosis(cause=Cause.START, sentence=_with_reason(sentence, draft.w))
+        _finish(draft, attempt, diagnosis, withdrawn=False, checkpointed=False)
+    else:
         grace = grace_of(draft.w) if because is EndingBecause.DEADLINE else 0.0
+        sentence = _with_reason(sentence, draft.w) if attempt.running_at is None else sentence
         _ask_to_end(draft, because, grace, sentence)
         draft.enter(draft.w.phase, sentence)
+
+
+def _with_reason(sentence: str, w: Workload) -> str:
+    """Whoever waited in vain wants to know what for."""
+    return f"{sentence}; {w.reason}" if w.reason else sentence
+
+
+def _not_later(attempt: Attempt, now: datetime) -> Attempt:
+    """Nothing begins later than now, unless the clock was set back: then its time counts from now on."""
+    running_at = attempt.running_at
+    if attempt.created_at <= now and (running_at is None or running_at <= now):
+        return attempt
+    return replace(attempt, created_at=min(attempt.created_at, now), running_at=running_at and min(running_at, now))
 
 
 def _deadline(w: Workload, attempt: Attempt) -> tuple[datetime | None, EndingBecause, str]:

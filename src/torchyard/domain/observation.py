@@ -120,6 +120,8 @@ class Device:
     ours: bool = False
     held_by: str | None = None
     held_since: datetime | None = None
+    workload: str | None = None
+    """Name of the workload that holds it, where that is known."""
 
     @property
     def free(self) -> bool:
@@ -148,6 +150,8 @@ class Capabilities:
     files: bool = True
     in_place: bool = False
     """It can run in a folder of the caller's machine."""
+    replicas: int | None = None
+    """The most that one workload may have."""
     why_not: dict[str, str] | None = None
     """Capability name -> one sentence: why not, and how to get it."""
 

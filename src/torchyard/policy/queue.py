@@ -8,8 +8,9 @@ the cluster has can never start.
 """
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from torchyard.domain.lifecycle import MAX_BACKOFF
 from torchyard.domain.workload import Workload
 
 SHOWN_PLACES = 10
@@ -49,7 +50,7 @@ def pick(
     sentences: dict[str, str] = {}
     for workload in sorted(waiting, key=_place):
         needs = workload.submission.devices
-        if workload.not_before is not None and workload.not_before > now:
+        if _backs_off(workload, now):
             sentences[workload.id] = f"tries again at {workload.not_before:%H:%M:%S} UTC, after a back-off"
         elif needs == 0:
             starts.append(workload)
@@ -65,6 +66,12 @@ def pick(
     for place, workload in enumerate(line, start=1):
         sentences[workload.id] = _sentence(workload, place, state, line[0])
     return Picked(starts=tuple(starts), sentences=sentences)
+
+
+def _backs_off(workload: Workload, now: datetime) -> bool:
+    """No back-off is longer than the longest: what ends later than that was decided before the clock was set back."""
+    until = workload.not_before
+    return until is not None and now < until <= now + timedelta(seconds=MAX_BACKOFF)
 
 
 def _place(workload: Workload) -> tuple[bool, datetime, str]:

@@ -105,7 +105,8 @@ def choose(name: str, found: list[Row], file: str | None) -> Row:
     if file is None:
         complete = [row for row in found if row["complete"]]
         if complete:
-            return complete[0]
+            # Its own before one that another workload has written to the claim.
+            return next((row for row in complete if row.get("attempt") is not None), complete[0])
         raise NotFound(f"{name} has no complete checkpoint", f"see `torchyard checkpoint list {name}`")
     for row in found:
         if file in (path_of(row), row["path"], str(row["path"]).lstrip("/"), Path(row["path"]).name):

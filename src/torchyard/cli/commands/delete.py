@@ -8,6 +8,8 @@ from torchyard.cli.output import plural
 from torchyard.cli.session import Session, project_option
 from torchyard.client import workloads
 
+_RUNS = ("Initializing", "Running", "Resuming", "Degraded", "Updating", "Unknown")
+
 
 @click.command("delete")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
@@ -18,7 +20,9 @@ def command(names: tuple[str, ...], project: str | None, yes: bool) -> None:
     session = Session(project)
     rows = [session.workload(name) for name in dict.fromkeys(names)]
     if not yes:
-        ask(f"Delete {', '.join(row['name'] for row in rows)} with {plural(len(rows), 'log')}?")
+        running = ", ".join(row["name"] for row in rows if row["phase"] in _RUNS)
+        warning = f"{running} runs and will be stopped. " if running else ""
+        ask(f"{warning}Delete {', '.join(row['name'] for row in rows)} with {plural(len(rows), 'log')}?")
     for row in rows:
         workloads.delete(session.server, row)
         click.echo(f"{row['name']} is being deleted")

@@ -18,6 +18,13 @@ def exit_of(replica: Row) -> str:
     return "-" if replica.get("code") is None else str(replica["code"])
 
 
+def ranks_of(replica: Row) -> str:
+    """`0 (4711), 1 (4712)`: the process of each rank, the last one where torchrun started it again."""
+    ranks = sorted(replica.get("ranks") or (), key=lambda rank: int(rank.get("restart") or 0))
+    last = {rank["rank"]: rank for rank in ranks}
+    return ", ".join(f"{number} ({rank.get('pid') or '-'})" for number, rank in sorted(last.items())) or "-"
+
+
 _EVENTS = (
     Column("AGE", lambda row: age(row.get("createdAt"))),
     Column("TYPE", lambda row: str(row.get("type", ""))),
@@ -30,11 +37,9 @@ _REPLICAS = (
     Column("STATE", lambda row: row["state"]),
     Column("EXIT", exit_of),
     Column("DEVICES", lambda row: ",".join(map(str, row.get("devices") or ())) or "-"),
-    Column(
-        "RANKS", lambda row: ",".join(sorted({str(rank["rank"]) for rank in row.get("ranks") or ()}, key=int)) or "-"
-    ),
     Column("PID", lambda row: str(row.get("pid") or "-")),
     Column("AGE", lambda row: age(row.get("startedAt"))),
+    Column("RANKS (PID)", ranks_of),
 )
 _ATTEMPTS = (
     Column("ATTEMPT", lambda row: str(row["number"])),

@@ -19,6 +19,16 @@ def _ended(row: Row) -> str:
     return age(row.get("completedAt")) if row.get("completedAt") else "-"
 
 
+def _phase(text: str) -> str:
+    """The phase that is meant. Raises BadParameter with those that there are."""
+    from torchyard.domain.workload import Phase
+
+    wanted = text.strip().capitalize()
+    if wanted not in set(Phase):
+        raise click.BadParameter(f"{text[:40]!r} is no phase; one of {', '.join(Phase)}", param_hint="'--status'")
+    return wanted
+
+
 COLUMNS = (
     Column("NAME", lambda row: row["name"]),
     Column("KIND", lambda row: str(row["type"]).lower()),
@@ -59,9 +69,12 @@ def make(kind: str | None = None) -> click.Command:
     ) -> None:
         """List workloads, the newest first."""
         session = Session(project)
+        if project is not None and not everywhere:
+            # A name that nobody has would be an empty list.
+            _ = session.project_id
         wanted = {
             "projectName": None if everywhere else session.project,
-            "phase": status.capitalize() if status else None,
+            "phase": _phase(status) if status else None,
             "type": kind,
         }
         filters = ",".join(f"{field}=={value}" for field, value in wanted.items() if value)

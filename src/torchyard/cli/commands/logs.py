@@ -35,7 +35,9 @@ def command(
     session = Session(project)
     row = session.workload(name)
     if previous:
-        attempt = max(1, int(row.get("attempt") or 1) - 1)
+        attempt = int(row.get("attempt") or 0) - 1
+        if attempt < 1:
+            raise click.UsageError(f"{name} has had no attempt before this one; leave --previous out")
     choice = LogChoice(
         attempt=attempt,
         replica=replica,

@@ -70,7 +70,7 @@ def _fill(layout: Layout, plan: LaunchPlan, final: Path, fresh: Path, gpus: bool
     names = [replica.name for replica in plan.replicas]
     devices = {replica.name: replica.devices for replica in plan.replicas}
     facts = {"format": FORMAT, "key": plan.key, "replicas": names, "devices": devices, "port": port}
-    facts["isolation"] = plan.isolation.value
+    facts |= {"isolation": plan.isolation.value, "workload": plan.workload}
     (fresh / "attempt.json").write_text(json.dumps(facts))
 
 

@@ -56,22 +56,23 @@ class Devices:
     def _device(self, unit: Unit, held: frozenset[tuple[int, int, int]]) -> Device:
         path = self._path(unit.index)
         if locks.identity(path) in held or locks.is_refused(path):
-            key, owner, since = _read_holder(path)
+            key, owner, since, name = _read_holder(path)
             ours = owner == os.getuid()
-            who = key if ours else f"a workload of user {_user(owner)}"
-            return Device(index=unit.index, kind=unit.kind, ours=ours, held_by=who, held_since=since)
+            who = key if ours or owner is None else f"a workload of user {_user(owner)}"
+            return Device(index=unit.index, kind=unit.kind, ours=ours, held_by=who, held_since=since, workload=name)
         if unit.strangers:
             user, pid = unit.strangers[0]
             return Device(index=unit.index, kind=unit.kind, held_by=f"process {pid} of user {user}")
         return Device(index=unit.index, kind=unit.kind)
 
-    def take(self, count: int, key: str) -> list[tuple[int, int]]:
-        """Lock `count` devices: (index, open file). Raises Busy, keeping none, when there are not so many free ones."""
+    def take(self, count: int, key: str, workload: str | None = None) -> list[tuple[int, int]]:
+        """Lock `count` devices: (index, open file). Raises Busy, keeping none, when there are not so many free ones.
+        Other servers read the attempt's key and the workload's name."""
         taken: list[tuple[int, int]] = []
         for unit in self.units():
             if len(taken) == count:
                 break
-            handle = None if unit.strangers else self._lock(unit.index, key)
+            handle = None if unit.strangers else self._lock(unit.index, key, workload)
             if handle is not None:
                 taken.append((unit.index, handle))
         if len(taken) < count:
@@ -82,7 +83,7 @@ class Devices:
     def _path(self, index: int) -> Path:
         return self._lock_dir / f"{'gpu' if self._gpus else 'cpu'}-{index}"
 
-    def _lock(self, index: int, key: str) -> int | None:
+    def _lock(self, index: int, key: str, workload: str | None) -> int | None:
         try:
             _make_folder(self._lock_dir)
             handle = _open(self._path(index))
@@ -96,7 +97,7 @@ class Devices:
         except BlockingIOError:
             os.close(handle)
             return None
-        said = json.dumps({"key": key, "uid": os.getuid(), "since": time.time()}).encode()
+        said = json.dumps({"key": key, "uid": os.getuid(), "since": time.time(), "workload": workload}).encode()
         os.ftruncate(handle, 0)
         os.pwrite(handle, said, 0)
         return handle
@@ -127,12 +128,15 @@ def _open(path: Path) -> int:
         return os.open(path, flags)
 
 
-def _read_holder(path: Path) -> tuple[str, int, datetime | None]:
+def _read_holder(path: Path) -> tuple[str, int | None, datetime | None, str | None]:
     try:
         said = json.loads(path.read_text())
-        return str(said["key"]), int(said["uid"]), datetime.fromtimestamp(said["since"], UTC)
-    except (OSError, ValueError, KeyError):
-        return "an unknown workload", -1, None
+        name = said.get("workload")
+        since = datetime.fromtimestamp(said["since"], UTC)
+        return str(said["key"]), int(said["uid"]), since, name if isinstance(name, str) else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        # Anybody on this machine may have written it.
+        return "a program that does not say whose it is", None, None, None
 
 
 def _user(uid: int) -> str:

@@ -25,6 +25,8 @@ from torchyard.settings import Settings
 
 FOLLOW_SECONDS = 0.1
 BATCH = 500
+MOST_REPLICAS = 128
+"""Of one workload. Each is three processes or more, and this is one machine."""
 
 
 class LocalEngine:
@@ -35,7 +37,7 @@ class LocalEngine:
         self._cluster = cluster
         self._devices = Devices(settings.lock_dir, settings.cpu_slots)
         self._watch = Watch()
-        self._capabilities = Capabilities(in_place=True)
+        self._capabilities = Capabilities(in_place=True, replicas=MOST_REPLICAS)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -52,6 +54,7 @@ class LocalEngine:
             sandbox=no_sandbox is None,
             container=no_container is None,
             in_place=True,
+            replicas=MOST_REPLICAS,
             why_not={name: sentence for name, sentence in why_not.items() if sentence},
         )
 
@@ -69,6 +72,9 @@ class LocalEngine:
 
     async def observe(self, handle: Handle) -> Observation:
         seen = await asyncio.to_thread(observe, Path(handle.ref))
+        if seen.gone:
+            # Whoever launches the next attempt must be alone.
+            await asyncio.to_thread(sweep, handle.key)
         for replica in seen.replicas:
             if replica.state is ReplicaState.LOST:
                 await asyncio.to_thread(sweep, handle.key, replica.name)

@@ -7,14 +7,24 @@ from pathlib import Path
 
 def held(table: str | None = None) -> frozenset[tuple[int, int, int]]:
     """(major, minor, inode) of every file with an exclusive flock, as /proc/locks has it (proc(5))."""
-    text = Path("/proc/locks").read_text() if table is None else table
-    found = set()
-    for line in text.splitlines():
+    return frozenset(_holders(Path("/proc/locks").read_text() if table is None else table))
+
+
+def holder(path: Path) -> int | None:
+    """The process that took this file's lock, while it is held."""
+    locked = identity(path)
+    return None if locked is None else _holders(Path("/proc/locks").read_text()).get(locked)
+
+
+def _holders(table: str) -> dict[tuple[int, int, int], int]:
+    """Who took the lock, for each locked file."""
+    found = {}
+    for line in table.splitlines():
         words = line.split()
         if "->" not in words and len(words) >= 6 and words[1] == "FLOCK" and words[3] == "WRITE":
             major, minor, inode = words[5].split(":")
-            found.add((int(major, 16), int(minor, 16), int(inode)))
-    return frozenset(found)
+            found[int(major, 16), int(minor, 16), int(inode)] = int(words[4])
+    return found
 
 
 def identity(path: Path) -> tuple[int, int, int] | None:

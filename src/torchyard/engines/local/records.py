@@ -7,19 +7,19 @@ from typing import Any
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """A JSON record; None when there is none, or it is torn."""
+    """A JSON record; None when there is none, or it is torn. Raises OSError when it cannot be read for now."""
     try:
         record = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
     return record if isinstance(record, dict) else None
 
 
 def read_exit(path: Path) -> dict[str, Any] | None:
-    """The exit record, whose checksum must be right."""
+    """The exit record, whose checksum must be right. Raises OSError when it cannot be read for now."""
     try:
         line = path.read_bytes().split(b"\n", 1)[0]
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     checksum, _, body = line.partition(b" ")
     try:

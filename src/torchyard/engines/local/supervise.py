@@ -42,7 +42,7 @@ def start(attempt: Path, devices: Devices, secrets: Secrets) -> None:
     if facts is None:
         raise CannotStart(f"the attempt folder {attempt} is gone or damaged")
     fresh = [name for name in facts["replicas"] if _is_fresh(attempt / name)]
-    taken = _take(devices, sum(facts["devices"][name] for name in fresh), facts["key"])
+    taken = _take(devices, sum(facts["devices"][name] for name in fresh), facts["key"], facts.get("workload"))
     handles = [handle for _, handle in taken]
     try:
         for name in fresh:
@@ -55,12 +55,12 @@ def start(attempt: Path, devices: Devices, secrets: Secrets) -> None:
         release(handles)
 
 
-def _take(devices: Devices, count: int, key: str) -> list[tuple[int, int]]:
+def _take(devices: Devices, count: int, key: str, workload: str | None) -> list[tuple[int, int]]:
     """Whoever has just ended lets go of its devices a moment after its replica's lock: a moment is waited for them."""
     deadline = time.monotonic() + LETTING_GO
     while True:
         try:
-            return devices.take(count, key)
+            return devices.take(count, key, workload)
         except Busy:
             if time.monotonic() > deadline:
                 raise
@@ -172,13 +172,30 @@ def _write_stop(replica: Path, record: dict[str, Any]) -> None:
 def open_supervisor(replica: Path) -> int | None:
     """A pidfd of the supervisor, if it is still the very process that wrote `started`."""
     started = records.read(replica / "started")
-    if started is None or started["boot_id"] != records.boot_id():
+    if started is None:
+        return _open_holder(replica / "replica.lock")
+    if started["boot_id"] != records.boot_id():
         return None
     try:
         handle = os.pidfd_open(started["pid"])
     except ProcessLookupError:
         return None
     if records.start_time(started["pid"]) != started["start_time"]:
+        os.close(handle)
+        return None
+    return handle
+
+
+def _open_holder(lock: Path) -> int | None:
+    """A pidfd of whoever holds the lock: the supervisor, though its record is torn."""
+    pid = locks.holder(lock)
+    if pid is None or pid <= 0:
+        return None
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None
+    if locks.holder(lock) != pid:
         os.close(handle)
         return None
     return handle

@@ -1,6 +1,7 @@
 """A notification goes somewhere: a command to run or an address to call."""
 
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 from torchyard.domain.finding import Severity
 from torchyard.policy.rule import Remark, View
@@ -11,5 +12,17 @@ severity = Severity.ERROR
 
 def check(view: View) -> Iterator[Remark]:
     notify = view.submission.torchyard.notify
-    if notify is not None and not (notify.command or "").strip() and notify.webhook is None:
+    if notify is None:
+        return
+    if not (notify.command or "").strip() and notify.webhook is None:
         yield Remark("torchyard.notify", "notify names neither a command nor a webhook", "set one of the two")
+    if notify.webhook is not None and not _callable(notify.webhook):
+        yield Remark("torchyard.notify.webhook", f"{notify.webhook[:80]!r} is no address to call", "https://HOST/PATH")
+
+
+def _callable(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
