@@ -9,6 +9,7 @@ import signal
 import socket
 import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,10 +43,10 @@ from torchyard.server.api import (
     workloads,
 )
 from torchyard.server.auth import Doorkeeper, Gate, ensure_token, os_user
-from torchyard.settings import Settings
+from torchyard.settings import Settings, started_at
 from torchyard.store import clusters, projects
 from torchyard.store import workloads as workloads_store
-from torchyard.store.database import open_database, write
+from torchyard.store.database import POOL, open_database, write
 from torchyard.store.lock import check_disk, lead
 from torchyard.store.sealing import Sealer
 from torchyard.web import page
@@ -123,6 +124,10 @@ async def open_yard(settings: Settings, engines: Mapping[str, Engine] | None = N
     async with contextlib.AsyncExitStack() as stack:
         check_disk(settings.data)
         stack.callback(lead(settings.data).release)
+        threads = ThreadPoolExecutor(POOL, "torchyard")
+        stack.callback(threads.shutdown, wait=False)
+        # Those of asyncio are too few for a small machine: a slow disk under one reader would hold everybody up.
+        asyncio.get_running_loop().set_default_executor(threads)
         database = await asyncio.to_thread(open_database, settings.database_file)
         stack.callback(database.dispose)
         attached = dict(engines) if engines is not None else _engines(settings)
@@ -210,7 +215,7 @@ class _Server(uvicorn.Server):
 
 def announce(path: Path, url: str) -> None:
     """Say where the server is, all at once."""
-    said = json.dumps({"url": url, "pid": os.getpid(), "version": __version__})
+    said = json.dumps({"url": url, "pid": os.getpid(), "started": started_at("self"), "version": __version__})
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     with os.fdopen(os.open(fresh, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "w") as file:
         file.write(said + "\n")

@@ -45,7 +45,7 @@ class Settings:
 
     @property
     def server_file(self) -> Path:
-        """Written once the server listens: {url, pid, version}."""
+        """Written once the server listens: {url, pid, started, version}."""
         return self.data / "server.json"
 
     @property
@@ -68,6 +68,12 @@ class Settings:
             disk_reserve_gb=read.number("DISK_RESERVE_GB", 2.0),
             heartbeat=read.number("HEARTBEAT", 15.0, least=0.1),
         )
+
+
+def started_at(pid: int | str) -> str:
+    """When a process began, as no other with its number did: boot id and clock ticks (proc(5)). Raises OSError."""
+    ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()}:{ticks}"
 
 
 def _data_folder(env: Mapping[str, str]) -> Path:

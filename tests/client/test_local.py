@@ -11,16 +11,24 @@ import pytest
 from torchyard.client.config import Config, config_file, load_config, save_config
 from torchyard.client.local import connect, crashed, running
 from torchyard.domain.errors import Invalid, Unauthorized, Unavailable
+from torchyard.settings import started_at
 
 
-def announce(data: Path, pid: int) -> None:
-    (data / "server.json").write_text(json.dumps({"url": "http://127.0.0.1:1", "pid": pid}))
+def announce(data: Path, pid: int, started: str | None = None) -> None:
+    told = {"url": "http://127.0.0.1:1", "pid": pid, "started": started or started_at(pid)}
+    (data / "server.json").write_text(json.dumps(told))
 
 
 def dead_pid() -> int:
     child = subprocess.Popen([sys.executable, "-c", "pass"])
     child.wait()
     return child.pid
+
+
+def test_a_process_with_the_number_of_a_dead_server_is_none(tmp_path: Path) -> None:
+    announce(tmp_path, os.getpid(), started="another boot:1")
+    assert running(tmp_path) is None
+    assert crashed(tmp_path)
 
 
 def test_live_process_is_a_server(tmp_path: Path) -> None:
@@ -32,7 +40,7 @@ def test_live_process_is_a_server(tmp_path: Path) -> None:
 
 
 def test_dead_process_is_a_crash(tmp_path: Path) -> None:
-    announce(tmp_path, dead_pid())
+    announce(tmp_path, dead_pid(), started="a boot:1")
     assert running(tmp_path) is None
     assert crashed(tmp_path)
 

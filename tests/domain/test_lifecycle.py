@@ -13,6 +13,7 @@ from torchyard.domain.decision import (
     Deliver,
     Delivered,
     Granted,
+    Hindered,
     Observed,
     Prepare,
     Prepared,
@@ -28,7 +29,7 @@ from torchyard.domain.decision import (
     Tick,
 )
 from torchyard.domain.launch import Handle
-from torchyard.domain.lifecycle import FAULT_GRACE, decide
+from torchyard.domain.lifecycle import BUSY_PAUSE, FAULT_GRACE, decide
 from torchyard.domain.observation import Observation, ReplicaSeen, ReplicaState
 from torchyard.domain.spec import Submission
 from torchyard.domain.workload import Desired, EndingBecause, Phase, Progress, Workload
@@ -176,6 +177,21 @@ def test_a_start_failure_is_not_retried() -> None:
     assert (w.phase, w.reason) == (Phase.FAILED, "no such folder")
 
 
+def test_an_engine_that_is_away_is_said_and_waited_for_until_the_deadline() -> None:
+    w = decide(make(), Granted(sentence=""), T0).workload
+    hindered = decide(w, Hindered(sentence="the disk is full"), at(1))
+    assert hindered.effects == (Prepare(),)
+    assert hindered.workload.reason == "attempt 1 cannot start yet: the disk is full"
+    late = decide(hindered.workload, Hindered(sentence="the disk is full"), at(901))
+    assert (late.workload.phase, late.effects) == (Phase.FAILED, ())
+    assert "(pendingDeadline)" in late.workload.reason and "the disk is full" in late.workload.reason
+
+
+def test_what_runs_is_not_hindered() -> None:
+    w = launch(make())
+    assert decide(w, Hindered(sentence="late news"), at(1)).workload == w
+
+
 def test_busy_devices_cost_nothing_and_the_attempt_never_runs() -> None:
     w = decide(make(backoff=0), Granted(sentence=""), T0).workload
     w = decide(w, Prepared(handle=handle(w)), T0).workload
@@ -183,6 +199,7 @@ def test_busy_devices_cost_nothing_and_the_attempt_never_runs() -> None:
     assert [type(e) for e in refused.effects] == [Stop]
     w = decide(refused.workload, ended(Cause.STOPPED), T0).workload
     assert (w.phase, w.user_faults, w.waiting) == (Phase.PENDING, 0, True)
+    assert w.not_before == at(BUSY_PAUSE)
 
 
 def test_stop_and_resume() -> None:
@@ -226,6 +243,15 @@ def test_max_time_ends_it() -> None:
     assert over.attempt and over.attempt.ending and over.attempt.ending.because is EndingBecause.DEADLINE
     end = decide(over, ended(Cause.STOPPED), at(601)).workload
     assert end.phase is Phase.FAILED and "maximum run time of 10m" in end.reason
+
+
+def test_max_time_counts_anew_when_a_user_resumes() -> None:
+    w = decide(launch(make(maxTime="1h")), Tick(), at(3600)).workload
+    w = decide(w, ended(Cause.STOPPED), at(3601)).workload
+    assert w.phase is Phase.FAILED
+    w = launch(decide(w, Asked(desired=Desired.RUNNING, by="ann"), at(4000)).workload, now=4000)
+    assert decide(w, Tick(), at(4000 + 3599)).effects == ()
+    assert [type(e) for e in decide(w, Tick(), at(4000 + 3600)).effects] == [Stop]
 
 
 def test_notices_stay_until_they_are_delivered() -> None:

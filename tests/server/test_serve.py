@@ -71,7 +71,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 def test_it_says_where_it_is_and_ends_cleanly(place: Place) -> None:
     server = place.start()
     said = place.listening(server)
-    assert said.keys() == {"url", "pid", "version"} and said["url"].startswith("http://127.0.0.1:")
+    assert said.keys() == {"url", "pid", "started", "version"} and said["url"].startswith("http://127.0.0.1:")
     assert httpx.get(f"{said['url']}/api/v1/health").json()["version"] == said["version"]
     for name in ("server.json", "token", "seal.key", "server.lock"):
         assert stat.S_IMODE((place.data / name).stat().st_mode) == 0o600, name

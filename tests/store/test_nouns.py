@@ -12,7 +12,7 @@ from tests.store.samples import NOW, make
 from torchyard.domain.asset import Claim
 from torchyard.domain.errors import Conflict
 from torchyard.domain.event import Event, EventType
-from torchyard.domain.spec import ClaimInfo
+from torchyard.domain.storage import ClaimInfo
 from torchyard.store import audit, claims, clusters, events, idempotency, sealed, workloads
 from torchyard.store.database import open_database, read, write
 from torchyard.store.tables import audit as audit_table

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine as Database
 from tests.store.samples import NOW, make
 
-from torchyard.domain.errors import Conflict, Invalid
+from torchyard.domain.errors import Conflict, Invalid, Unavailable
 from torchyard.domain.workload import Desired, Phase, Progress
 from torchyard.store import workloads
 from torchyard.store.database import open_database, read, write
@@ -164,6 +164,18 @@ def test_what_ended_long_ago_can_be_pruned(database: Database) -> None:
         assert {w.name for w in workloads.ended_before(c, NOW - timedelta(days=1))} == {"old", "gone"}
         assert workloads.codes(c, without=set()) == {code}
         assert workloads.codes(c, without={"id-runs"}) == set()
+
+
+def test_a_record_that_cannot_be_read_hides_no_other(database: Database, caplog: pytest.LogCaptureFixture) -> None:
+    with write(database) as c:
+        workloads.insert(c, make("whole"))
+        workloads.insert(c, make("torn"))
+        c.exec_driver_sql("UPDATE workloads SET document = '{\"id\": 3' WHERE name = 'torn'")
+        assert [w.name for w in workloads.live(c)] == ["whole"]
+        assert [w.name for w in workloads.page(c, WorkloadQuery()).rows] == ["whole"]
+        with pytest.raises(Unavailable, match="id-torn cannot be read"):
+            workloads.fetch(c, "id-torn")
+    assert "id-torn cannot be read" in caplog.text
 
 
 @pytest.mark.parametrize("query", [WorkloadQuery(sort_by="nope"), WorkloadQuery(filters=(Filter("nope", "==", ""),))])

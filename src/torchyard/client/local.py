@@ -17,7 +17,7 @@ from typing import Any
 from torchyard.client.config import Config, load_config
 from torchyard.client.http import Address, Server
 from torchyard.domain.errors import Invalid, TorchyardError, Unauthorized, Unavailable
-from torchyard.settings import BadSetting, Settings
+from torchyard.settings import BadSetting, Settings, started_at
 
 START_SECONDS = 30.0
 _LOOK_EVERY = 0.02
@@ -70,14 +70,15 @@ def read_token(path: Path) -> str:
 def running(data: Path) -> Running | None:
     """The server of a data folder, if it lives.
 
-    The process must belong to the owner of server.json: otherwise the port of a server that died could be taken by
-    somebody who wants our token.
+    The process must be the very one that wrote server.json, and belong to its owner: otherwise the port of a server
+    that died could be taken by somebody who wants our token.
     """
     try:
         owner = (data / "server.json").stat().st_uid
         told: Any = json.loads((data / "server.json").read_bytes())
         found = Running(str(told["url"]), int(told["pid"]))
-        lives = Path(f"/proc/{found.pid}").stat().st_uid == owner and not _zombie(found.pid)
+        same = started_at(found.pid) == told["started"]
+        lives = same and Path(f"/proc/{found.pid}").stat().st_uid == owner and not _zombie(found.pid)
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return found if lives else None

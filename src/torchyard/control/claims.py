@@ -9,8 +9,9 @@ from torchyard.control.turn import now
 from torchyard.control.yard import Actor, Yard
 from torchyard.domain.asset import Claim
 from torchyard.domain.errors import Conflict, InUse, Invalid, NotFound
+from torchyard.domain.model import NAME
 from torchyard.domain.observation import FileEntry
-from torchyard.domain.spec import NAME, ClaimInfo
+from torchyard.domain.storage import ClaimInfo
 from torchyard.domain.workload import Workload
 from torchyard.engines.engine import FileReader
 from torchyard.store import audit, claims, projects

@@ -1,6 +1,7 @@
 """Collects what a diagnosis needs: the tails of all logs, and whether a newer checkpoint is there."""
 
 import asyncio
+import shutil
 from collections import deque
 
 from torchyard.control import checkpoints, plans
@@ -47,6 +48,7 @@ async def collect(yard: Yard, workload: Workload, attempt: Attempt, observation:
         trust_exit_code=submission.torchyard.trust_exit_code,
         port=observation.port,
         shm=await _shared_memory(yard, workload),
+        free=await asyncio.to_thread(_tight, yard),
         commands={name: submission.replica_spec(name).command or "" for name in submission.replicas},
         pattern=submission.torchyard.progress.pattern if submission.torchyard.progress else None,
     )
@@ -58,6 +60,12 @@ async def _shared_memory(yard: Yard, workload: Workload) -> dict[str, int | None
         return {replica.name: replica.shm for replica in (await plans.plan(yard, workload)).replicas}
     except TorchyardError:
         return {}
+
+
+def _tight(yard: Yard) -> dict[str, int]:
+    """Free bytes of the disk of the data folder, where logs and claims lie, if they are few."""
+    free = shutil.disk_usage(yard.settings.data).free
+    return {f"the disk of {yard.settings.data}": free} if free < yard.settings.disk_reserve_gb * 1e9 else {}
 
 
 async def checkpointed(yard: Yard, workload: Workload) -> bool:

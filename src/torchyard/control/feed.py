@@ -1,19 +1,18 @@
 """Who wants to know that something changed. Carries no content: readers look at the store again."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something about a workload is new. `sequence` grows over all changes of this server."""
+    """Something about a workload is new."""
 
     workload_id: str
     kind: str
     """workload | event | progress | deleted"""
-    sequence: int
 
 
 class Subscription:
@@ -40,24 +39,16 @@ class Subscription:
         key = next(iter(self._pending))
         return self._pending.pop(key)
 
-    async def __aiter__(self) -> AsyncIterator[Change]:
-        while True:
-            change = await self.next()
-            if change is not None:
-                yield change
-
 
 class Feed:
     """Hands every change to every subscription. Lives in the server's event loop."""
 
     def __init__(self) -> None:
         self._subscriptions: set[Subscription] = set()
-        self._sequence = 0
 
     def publish(self, workload_id: str, kind: str) -> None:
         """Tell all subscriptions. Call from the event loop's thread."""
-        self._sequence += 1
-        change = Change(workload_id, kind, self._sequence)
+        change = Change(workload_id, kind)
         for subscription in self._subscriptions:
             subscription.offer(change)
 

@@ -1,10 +1,9 @@
 """Serves logs where they lie: the replicas of an attempt in the order of time, from any position, followed if asked."""
 
 import asyncio
-import heapq
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -53,8 +52,11 @@ class Cursor:
             raise Invalid(f"{text[:60]!r} is no log cursor", "use the id of a line as it was sent") from problem
 
 
-async def lines(yard: Yard, workload_id: str, query: LogQuery) -> AsyncIterator[tuple[str, LogLine]]:
-    """(cursor, line) in order. With `follow` it ends when the workload has ended and everything was read."""
+async def lines(yard: Yard, workload_id: str, query: LogQuery) -> AsyncGenerator[tuple[str, LogLine], None]:
+    """(cursor, line) in order. With `follow` it ends when the workload has ended and everything was read.
+
+    Whoever leaves early closes it (contextlib.aclosing).
+    """
     workload = await read.get(yard, workload_id)
     if query.replica is not None and query.replica not in workload.submission.replicas:
         raise NotFound(
@@ -71,8 +73,9 @@ async def lines(yard: Yard, workload_id: str, query: LogQuery) -> AsyncIterator[
         while True:
             attempt = await _attempt(yard, workload_id, number)
             if attempt is not None and attempt.handle is not None:
-                async for item in _attempt_lines(yard, workload, attempt, query, cursor):
-                    yield item
+                async with aclosing(_attempt_lines(yard, workload, attempt, query, cursor)) as found:
+                    async for item in found:
+                        yield item
             cursor = None
             workload = await read.get(yard, workload_id)
             if number < workload.attempts and (query.follow or query.attempt == ALL_ATTEMPTS):
@@ -104,79 +107,117 @@ async def _end_of(yard: Yard, workload: Workload, attempt: Attempt) -> Cursor:
 
 async def _attempt_lines(
     yard: Yard, workload: Workload, attempt: Attempt, query: LogQuery, cursor: Cursor | None
-) -> AsyncIterator[tuple[str, LogLine]]:
+) -> AsyncGenerator[tuple[str, LogLine], None]:
     """What the attempt's log holds now, then, with `follow`, what it gets until its replicas are over."""
     assert attempt.handle is not None
     engine = yard.engine(workload.cluster)
     replicas = (query.replica,) if query.replica else workload.submission.replicas
     offsets = dict(cursor.offsets) if cursor else {}
     sizes = {name: await engine.log_size(attempt.handle, name) for name in replicas}
-    backlog = [
-        await _stored(yard, workload, attempt, name, offsets.get(name, 0), sizes[name], query) for name in replicas
-    ]
-    merged: Iterable[LogLine] = heapq.merge(*backlog, key=lambda line: line.at)
+    starts = {name: offsets.get(name, 0) for name in replicas}
     if query.tail is not None:
-        merged = deque(merged, maxlen=query.tail)
-    for line in merged:
-        offsets[line.replica] = line.cursor
-        yield str(Cursor(attempt.number, offsets)), replace(line, attempt=attempt.number)
+        starts = {
+            name: await _tail(yard, workload, attempt, name, starts[name], sizes[name], query) for name in replicas
+        }
+    backlog = [_stored(yard, workload, attempt, name, starts[name], sizes[name], query) for name in replicas]
+    async with aclosing(_merged(backlog)) as merged:
+        stored = merged if query.tail is None else _last(merged, query.tail)
+        async for line in stored:
+            offsets[line.replica] = line.cursor
+            yield str(Cursor(attempt.number, offsets)), replace(line, attempt=attempt.number)
     for name in replicas:
         offsets[name] = max(offsets.get(name, 0), sizes[name])
     if query.follow:
-        async for line in _live(yard, workload, attempt, replicas, offsets):
-            offsets[line.replica] = line.cursor
-            if _wanted(line, query):
-                yield str(Cursor(attempt.number, offsets)), replace(line, attempt=attempt.number)
+        async with aclosing(_live(yard, workload, attempt, replicas, offsets)) as live:
+            async for line in live:
+                offsets[line.replica] = line.cursor
+                if _wanted(line, query):
+                    yield str(Cursor(attempt.number, offsets)), replace(line, attempt=attempt.number)
 
 
 async def _stored(
-    yard: Yard, workload: Workload, attempt: Attempt, replica: str, start: int, size: int, query: LogQuery
-) -> list[LogLine]:
+    yard: Yard, workload: Workload, attempt: Attempt, replica: str, start: int, end: int, query: LogQuery
+) -> AsyncGenerator[LogLine, None]:
+    """The wanted lines between two positions of a replica's log."""
     assert attempt.handle is not None
-    engine = yard.engine(workload.cluster)
+    async for line in yard.engine(workload.cluster).logs(attempt.handle, replica, start, follow=False):
+        if line.cursor > end:
+            return
+        if _wanted(line, query):
+            yield line
+
+
+async def _tail(
+    yard: Yard, workload: Workload, attempt: Attempt, replica: str, start: int, end: int, query: LogQuery
+) -> int:
+    """A position behind which there are as many wanted lines as the tail asks for; `start` where there are fewer."""
+    assert query.tail is not None
     window = TAIL_WINDOW
-    while True:
-        begin = max(start, size - window) if query.tail is not None else start
-        found = [
-            line
-            async for line in engine.logs(attempt.handle, replica, begin, follow=False)
-            if line.cursor <= size and _wanted(line, query)
-        ]
-        if query.tail is None or begin == start or len(found) > query.tail:
-            return found
+    while (begin := end - window) > start:
+        async with aclosing(_stored(yard, workload, attempt, replica, begin, end, query)) as found:
+            if [line async for line in _last(found, query.tail + 1)][query.tail :]:
+                return begin
         window *= 4
+    return start
+
+
+async def _merged(sources: list[AsyncGenerator[LogLine, None]]) -> AsyncGenerator[LogLine, None]:
+    """Lines of several replicas in the order of time; of each one it holds a single line."""
+    async with AsyncExitStack() as stack:
+        for source in sources:
+            await stack.enter_async_context(aclosing(source))
+        heads = [(line, source) for source in sources if (line := await anext(source, None)) is not None]
+        while heads:
+            at = min(range(len(heads)), key=lambda index: heads[index][0].at)
+            line, source = heads[at]
+            yield line
+            following = await anext(source, None)
+            if following is None:
+                del heads[at]
+            else:
+                heads[at] = (following, source)
+
+
+async def _last(source: AsyncIterator[LogLine], count: int) -> AsyncIterator[LogLine]:
+    kept: deque[LogLine] = deque(maxlen=count)
+    async for line in source:
+        kept.append(line)
+    for line in kept:
+        yield line
 
 
 async def _live(
     yard: Yard, workload: Workload, attempt: Attempt, replicas: tuple[str, ...], offsets: dict[str, int]
-) -> AsyncIterator[LogLine]:
+) -> AsyncGenerator[LogLine, None]:
     """Lines of all replicas as they come, until every replica is over."""
     assert attempt.handle is not None
     engine, handle = yard.engine(workload.cluster), attempt.handle
-    arrived: asyncio.Queue[LogLine | None] = asyncio.Queue(maxsize=1000)
+    arrived: asyncio.Queue[LogLine | Exception | None] = asyncio.Queue(maxsize=1000)
 
     async def pump(replica: str) -> None:
-        try:
-            async for line in engine.logs(handle, replica, offsets.get(replica, 0), follow=True):
-                await arrived.put(line)
-        finally:
-            await arrived.put(None)
+        async for line in engine.logs(handle, replica, offsets.get(replica, 0), follow=True):
+            await arrived.put(line)
 
-    pumps = [asyncio.create_task(pump(name)) for name in replicas]
+    async def pump_all() -> None:
+        pumps = [asyncio.create_task(pump(name)) for name in replicas]
+        try:
+            await asyncio.gather(*pumps)
+            await arrived.put(None)
+        except Exception as problem:
+            await arrived.put(problem)
+        finally:
+            for task in pumps:
+                task.cancel()
+
+    pumping = asyncio.create_task(pump_all())
     try:
-        left = len(pumps)
-        while left:
-            line = await arrived.get()
-            if line is None:
-                left -= 1
-            else:
-                yield line
-        await asyncio.gather(*pumps)
+        while (came := await arrived.get()) is not None:
+            if isinstance(came, Exception):
+                raise came
+            yield came
     finally:
-        for task in pumps:
-            task.cancel()
-        with suppress(asyncio.CancelledError):
-            await asyncio.gather(*pumps, return_exceptions=True)
+        pumping.cancel()
+        await asyncio.gather(pumping, return_exceptions=True)
 
 
 def _wanted(line: LogLine, query: LogQuery) -> bool:

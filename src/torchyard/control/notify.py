@@ -14,7 +14,18 @@ from torchyard.domain.spec import Notify
 from torchyard.domain.workload import Notice, Workload
 
 TIMEOUT = 30.0
-_KEPT = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
+_KEPT = (
+    "HOME",
+    "LANG",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_RUNTIME_DIR",
+    "DBUS_SESSION_BUS_ADDRESS",
+)
 """What a command gets of the server's environment, which may hold secrets."""
 _posting: dict[tuple[str, Notice], asyncio.Task[None]] = {}
 

@@ -15,7 +15,7 @@ from torchyard.render.isolation import pick
 from torchyard.render.launch import ResumeSource
 from torchyard.render.launch import plan as render_plan
 from torchyard.store import sealed, workloads
-from torchyard.store.database import read
+from torchyard.store.database import read, write
 
 DRAFT_ID = "00000000-0000-0000-0000-000000000000"
 
@@ -77,3 +77,9 @@ def secrets(yard: Yard, workload: Workload) -> Secrets:
     if blob is None:
         raise NotFound(f"the sealed environment of {workload.name} is missing")
     return Secrets(env=json.loads(yard.sealer.open(blob, context=workload.id)))
+
+
+def forget_secrets(yard: Yard, workload: Workload) -> None:
+    """Its sealed environment goes when the workload does."""
+    with write(yard.database) as connection:
+        sealed.remove(connection, workload.id)

@@ -11,7 +11,7 @@ from torchyard.control.yard import Actor, Yard
 from torchyard.domain.errors import NotFound
 from torchyard.domain.quantities import show_duration, show_size
 from torchyard.domain.workload import Workload
-from torchyard.store import audit, workloads
+from torchyard.store import audit, idempotency, workloads
 from torchyard.store.database import read, write
 
 
@@ -34,6 +34,8 @@ async def prune(yard: Yard, older_than: float, dry_run: bool, actor: Actor) -> P
                 freed += await asyncio.to_thread(_size, Path(attempt.handle.ref))
         if not dry_run:
             await _forget(yard, workload, actor)
+    if not dry_run:
+        await asyncio.to_thread(_forget_requests, yard)
     freed += await asyncio.to_thread(_unused_code, yard, {w.id for w in old}, dry_run)
     did = "would forget" if dry_run else "forgot"
     age = show_duration(older_than)
@@ -71,6 +73,11 @@ def _erase(yard: Yard, workload: Workload, actor: Actor) -> None:
     with write(yard.database) as connection:
         workloads.remove(connection, workload.id)
         audit.append(connection, actor.name, "prune", f"workload/{workload.name}", now())
+
+
+def _forget_requests(yard: Yard) -> None:
+    with write(yard.database) as connection:
+        idempotency.forget_old(connection, now())
 
 
 def _unused_code(yard: Yard, forgotten: set[str], dry_run: bool) -> int:

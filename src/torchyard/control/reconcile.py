@@ -91,6 +91,7 @@ async def _act(yard: Yard, mine: Turn, effect: Effect, decision: Decision) -> De
             for old in await attempts_of(yard, mine.workload.id):
                 if old.handle is not None:
                     await engine.remove(old.handle)
+            await asyncio.to_thread(plans.forget_secrets, yard, mine.workload)
             return await mine.apply(Removed())
         case Deliver():
             return decision

@@ -7,6 +7,8 @@ import uuid
 from dataclasses import dataclass
 from datetime import timedelta
 
+from sqlalchemy import Connection
+
 from torchyard.control import facts, plans
 from torchyard.control.housekeeping import disk_warning
 from torchyard.control.turn import now
@@ -17,6 +19,7 @@ from torchyard.domain.event import Event
 from torchyard.domain.finding import Finding, Severity
 from torchyard.domain.isolation import specs_of
 from torchyard.domain.launch import LaunchPlan
+from torchyard.domain.model import MAX_NAME
 from torchyard.domain.spec import SEALED, EnvironmentVariable, ReplicaSpec, Submission, looks_secret
 from torchyard.domain.workload import Phase, Workload
 from torchyard.policy.admit import admit
@@ -53,7 +56,7 @@ async def submit(yard: Yard, request: Request, actor: Actor) -> Submitted:
     digest = _digest(request)
     replay = await asyncio.to_thread(_replay, yard, request, actor, digest)
     if replay is not None:
-        return _answer(replay, replayed=True)
+        return _answer(replay)
     findings, _ = await check(yard, request.submission)
     fresh = await asyncio.to_thread(_new_claims, yard, request.submission, actor)
     for claim in fresh:
@@ -62,11 +65,12 @@ async def submit(yard: Yard, request: Request, actor: Actor) -> Submitted:
     environment = {**request.environment, **secret}
     if secret:
         environment["TORCHYARD_SECRET_NAMES"] = ",".join(sorted(secret))
-    workload = await asyncio.to_thread(_insert, yard, request, clean, environment, findings, fresh, actor, digest)
-    yard.board.put(workload)
-    yard.feed.publish(workload.id, "workload")
-    yard.bell.queue.set()
-    return _answer(workload, replayed=False)
+    made = await asyncio.to_thread(_insert, yard, request, clean, environment, findings, fresh, actor, digest)
+    if not made.replayed:
+        yard.board.put(made.workload)
+        yard.feed.publish(made.workload.id, "workload")
+        yard.bell.queue.set()
+    return made
 
 
 async def check(yard: Yard, submission: Submission) -> tuple[tuple[Finding, ...], LaunchPlan]:
@@ -92,7 +96,8 @@ def seal_variables(submission: Submission) -> tuple[Submission, dict[str, str]]:
         shown = []
         for variable in spec.environment_variables:
             if variable.value is not None and variable.value != SEALED and looks_secret(variable.name):
-                secret[variable.name] = variable.value
+                if not variable.exclude:
+                    secret[variable.name] = variable.value
                 shown.append(variable.model_copy(update={"value": SEALED}))
             else:
                 shown.append(variable)
@@ -134,23 +139,27 @@ def _digest(request: Request) -> str:
 
 
 def _replay(yard: Yard, request: Request, actor: Actor, digest: str) -> Workload | None:
+    with read(yard.database) as connection:
+        return _made_before(connection, request, actor, digest)
+
+
+def _made_before(connection: Connection, request: Request, actor: Actor, digest: str) -> Workload | None:
     """The workload that this very request made before. Raises Conflict for a key that was used for another request."""
     submission = request.submission
-    with write(yard.database) as connection:
-        if request.idempotency_key is not None:
-            known = idempotency.recall(connection, request.idempotency_key, actor.name, now() - timedelta(days=1))
-            if known is None:
-                return None
-            if known.body_hash != digest:
-                raise Conflict("this idempotency key was used for another request", "send a new key with each request")
-            return workloads.fetch(connection, known.workload_id)
-        if submission.name is None or request.prefix:
+    if request.idempotency_key is not None:
+        known = idempotency.recall(connection, request.idempotency_key, actor.name, now() - idempotency.WINDOW)
+        if known is None:
             return None
-        old = workloads.find(connection, submission.project, submission.name)
-        if old is None or old.phase.terminal or old.desired != "Running" or now() - old.created_at > REPLAY_WINDOW:
-            return None
-        known = idempotency.recall(connection, f"body:{old.id}", actor.name, now() - REPLAY_WINDOW)
-        return old if known is not None and known.body_hash == digest else None
+        if known.body_hash != digest:
+            raise Conflict("this idempotency key was used for another request", "send a new key with each request")
+        return workloads.fetch(connection, known.workload_id)
+    if submission.name is None or request.prefix:
+        return None
+    old = workloads.find(connection, submission.project, submission.name)
+    if old is None or old.phase.terminal or old.desired != "Running" or now() - old.created_at > REPLAY_WINDOW:
+        return None
+    known = idempotency.recall(connection, f"body:{old.id}", actor.name, now() - REPLAY_WINDOW)
+    return old if known is not None and known.body_hash == digest else None
 
 
 def _insert(
@@ -162,14 +171,18 @@ def _insert(
     fresh: tuple[Claim, ...],
     actor: Actor,
     digest: str,
-) -> Workload:
+) -> Submitted:
     moment = now()
     workload_id = str(uuid.uuid4())
     blob = plans.seal(yard, workload_id, environment) if environment else None
     with write(yard.database) as connection:
+        # Asked again where nobody else writes: the same request may have come twice at once.
+        before = _made_before(connection, request, actor, digest)
+        if before is not None:
+            return _answer(before)
         name = submission.name
         if name is None or request.prefix:
-            name = workloads.next_name(connection, submission.project, name or "train")
+            name = _next_name(connection, submission.project, name or "train")
         workload = Workload(
             id=workload_id,
             name=name,
@@ -186,8 +199,10 @@ def _insert(
             sealed=blob is not None,
         )
         workloads.insert(connection, workload)
+        known = {claim.claim_name for claim in claims.listing(connection, submission.project)}
         for claim in fresh:
-            claims.insert(connection, claim)
+            if claim.claim_name not in known:
+                claims.insert(connection, claim)
         if blob is not None:
             sealed.put(connection, workload_id, blob)
         first = Event(reason="Phase", message=f"Creating: {workload.reason}", at=moment)
@@ -195,10 +210,20 @@ def _insert(
         key = request.idempotency_key or f"body:{workload_id}"
         idempotency.remember(connection, key, actor.name, workload_id, digest, moment)
         audit.append(connection, actor.name, "submit", f"workload/{name}", moment)
-    return workload
+    return _answer(workload, replayed=False)
 
 
-def _answer(workload: Workload, replayed: bool) -> Submitted:
+def _next_name(connection: Connection, project: str, prefix: str) -> str:
+    name = workloads.next_name(connection, project, prefix)
+    if len(name) > MAX_NAME:
+        raise Invalid(
+            f"the name {name[:100]!r} has {len(name)} characters, and at most {MAX_NAME} are allowed",
+            "give a shorter one: a number is added to it",
+        )
+    return name
+
+
+def _answer(workload: Workload, replayed: bool = True) -> Submitted:
     return Submitted(
         workload=workload, findings=workload.findings, sentence=world(workload.submission), replayed=replayed
     )

@@ -25,7 +25,7 @@ class Evidence:
     shm: Mapping[str, int | None] = field(default_factory=dict)
     """Bytes of each replica's /dev/shm; None: the machine's own."""
     free: Mapping[str, int] = field(default_factory=dict)
-    """Bytes that are free on each claim."""
+    """Bytes that are free on disks that are nearly full."""
     pattern: str | None = None
     """`torchyard.progress.pattern` of the spec."""
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from torchyard.domain.spec import ClaimInfo
+from torchyard.domain.storage import ClaimInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

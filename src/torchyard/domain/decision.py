@@ -102,7 +102,9 @@ class Tick:
     """Time passed."""
 
 
-Seen = Asked | Granted | Queued | Prepared | Started | Refused | Hindered | Observed | Stepped | Delivered | Removed | Tick
+Seen = (
+    Asked | Granted | Queued | Prepared | Started | Refused | Hindered | Observed | Stepped | Delivered | Removed | Tick
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,11 +4,11 @@ Effects follow from the state alone, never from the step that led to it: whoever
 and gets the same effects.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from torchyard.domain.cause import INFRA_BUDGET, Budget, Cause, Diagnosis, budget_of
+from torchyard.domain.cause import Cause, Diagnosis
 from torchyard.domain.decision import (
     Asked,
     Decision,
@@ -31,77 +31,28 @@ from torchyard.domain.decision import (
     Stop,
     Tick,
 )
-from torchyard.domain.event import Event, EventType
+from torchyard.domain.draft import Draft
 from torchyard.domain.observation import Observation
 from torchyard.domain.quantities import parse_duration, show_duration
+from torchyard.domain.retry import fail_or_retry
 from torchyard.domain.workload import (
     Attempt,
     Desired,
     Ending,
     EndingBecause,
-    Notice,
     Phase,
     Workload,
 )
 
 FAULT_GRACE = 1.0
 """Seconds that the other replicas get when one has failed."""
-STOP_GRACE = 30.0
-"""Seconds between SIGTERM and SIGKILL unless the spec says otherwise; Kubernetes' default."""
-EQUAL_FAULTS = 3
-"""So many equal faults in a row without progress end a workload early."""
-LONG_RUN = 60.0
-"""An attempt that ran this long (seconds) is retried at once."""
-MAX_BACKOFF = 60.0
 BUSY_PAUSE = 2.0
 """Seconds before a launch is tried again that found its devices taken: the cluster was believed free."""
 
 
-@dataclass(slots=True)
-class _Draft:
-    """The decision in the making."""
-
-    w: Workload
-    now: datetime
-    events: list[Event] = field(default_factory=list)
-
-    def note(self, reason: str, message: str, warning: bool = False, replica: str | None = None) -> None:
-        self.events.append(
-            Event(
-                reason=reason,
-                message=message,
-                at=self.now,
-                type=EventType.WARNING if warning else EventType.NORMAL,
-                attempt=self.w.attempt.number if self.w.attempt else None,
-                replica=replica,
-            )
-        )
-
-    def enter(self, phase: Phase, reason: str, warning: bool = False) -> None:
-        if phase is not self.w.phase:
-            self.w = replace(self.w, phase=phase, phase_at=self.now, reason=reason)
-            self.note("Phase", f"{phase.value}: {reason}", warning=warning)
-        elif reason != self.w.reason:
-            self.w = replace(self.w, reason=reason)
-
-    def tell(self, kind: str, sentence: str) -> None:
-        if self.w.submission.torchyard.notify is not None:
-            notice = Notice(kind=kind, sentence=sentence, at=self.now)
-            self.w = replace(self.w, notices=(*self.w.notices, notice))
-
-    def set_attempt(self, attempt: Attempt) -> None:
-        self.w = replace(self.w, attempt=attempt)
-
-
-def grace_of(workload: Workload) -> float:
-    """Seconds that a stop gives this workload."""
-    asked = workload.submission.spec.termination_grace_period_seconds
-    return STOP_GRACE if asked is None else float(asked)
-
-
 def decide(workload: Workload, seen: Seen, now: datetime) -> Decision:
     """What becomes of the workload, now that this was seen. Never raises; what does not fit changes nothing."""
-    draft = _Draft(workload, now)
+    draft = Draft(workload, now)
     match seen:
         case Asked():
             _asked(draft, seen)
@@ -157,7 +108,7 @@ def due(workload: Workload) -> tuple[Effect, ...]:
     return tuple(effects)
 
 
-def _asked(draft: _Draft, seen: Asked) -> None:
+def _asked(draft: Draft, seen: Asked) -> None:
     match seen.desired:
         case Desired.RUNNING:
             _resume(draft, seen)
@@ -173,7 +124,7 @@ def _asked(draft: _Draft, seen: Asked) -> None:
             assert_never(seen.desired)
 
 
-def _resume(draft: _Draft, seen: Asked) -> None:
+def _resume(draft: Draft, seen: Asked) -> None:
     if not draft.w.phase.terminal or draft.w.desired is Desired.DELETED or draft.w.active:
         return
     draft.w = replace(
@@ -190,29 +141,21 @@ def _resume(draft: _Draft, seen: Asked) -> None:
     draft.enter(Phase.RESUMING, f"resumed by {seen.by}")
 
 
-def _end_or_leave(draft: _Draft, seen: Asked, sentence: str, ending: Phase, ended: Phase) -> None:
+def _end_or_leave(draft: Draft, seen: Asked, sentence: str, ending: Phase, ended: Phase) -> None:
     """Ask a running attempt to end, or end at once what holds nothing yet."""
     attempt = draft.w.attempt
     if attempt is None or attempt.over:
-        _settle(draft, ended, sentence)
+        draft.settle(ended, sentence)
     elif attempt.handle is None:
         draft.set_attempt(replace(attempt, ended_at=draft.now, withdrawn=True))
-        _settle(draft, ended, sentence)
+        draft.settle(ended, sentence)
     else:
-        grace = grace_of(draft.w) if seen.grace is None else seen.grace
+        grace = draft.w.submission.grace if seen.grace is None else seen.grace
         _ask_to_end(draft, EndingBecause.STOP, grace, sentence)
         draft.enter(ending, sentence)
 
 
-def _settle(draft: _Draft, phase: Phase, sentence: str, warning: bool = False) -> None:
-    if phase.terminal:
-        draft.w = replace(draft.w, completed_at=draft.now, not_before=None)
-    draft.enter(phase, sentence, warning=warning)
-    if phase.terminal:
-        draft.tell("failed" if phase is Phase.FAILED else "ended", f"{draft.w.name} {phase.value}: {sentence}")
-
-
-def _ask_to_end(draft: _Draft, because: EndingBecause, grace: float, sentence: str) -> None:
+def _ask_to_end(draft: Draft, because: EndingBecause, grace: float, sentence: str) -> None:
     attempt = draft.w.attempt
     if attempt is None or attempt.over:
         return
@@ -226,7 +169,7 @@ def _ask_to_end(draft: _Draft, because: EndingBecause, grace: float, sentence: s
     draft.set_attempt(replace(attempt, ending=ending))
 
 
-def _granted(draft: _Draft, seen: Granted) -> None:
+def _granted(draft: Draft, seen: Granted) -> None:
     w = draft.w
     if not w.waiting:
         return
@@ -240,7 +183,7 @@ def _granted(draft: _Draft, seen: Granted) -> None:
             draft.note("Launch", note)
 
 
-def _queued(draft: _Draft, seen: Queued) -> None:
+def _queued(draft: Draft, seen: Queued) -> None:
     if not draft.w.waiting:
         return
     if draft.w.not_before is not None and draft.w.not_before > draft.now:
@@ -251,20 +194,20 @@ def _queued(draft: _Draft, seen: Queued) -> None:
         draft.tell("waiting", f"{draft.w.name} waits: {seen.sentence}")
 
 
-def _prepared(draft: _Draft, seen: Prepared) -> None:
+def _prepared(draft: Draft, seen: Prepared) -> None:
     attempt = draft.w.attempt
     if attempt is not None and not attempt.over and attempt.handle is None:
         draft.set_attempt(replace(attempt, handle=seen.handle))
 
 
-def _started(draft: _Draft, seen: Started) -> None:
+def _started(draft: Draft, seen: Started) -> None:
     attempt = draft.w.attempt
     if attempt is not None and not attempt.over and attempt.handle == seen.handle and not attempt.started:
         draft.set_attempt(replace(attempt, started=True))
         draft.w = replace(draft.w, last_launch_at=draft.now)
 
 
-def _refused(draft: _Draft, seen: Refused) -> None:
+def _refused(draft: Draft, seen: Refused) -> None:
     attempt = draft.w.attempt
     if attempt is None or attempt.over or attempt.ending is not None:
         return
@@ -282,13 +225,13 @@ def _refused(draft: _Draft, seen: Refused) -> None:
         _ask_to_end(draft, because, 0.0, seen.sentence)
 
 
-def _hindered(draft: _Draft, seen: Hindered) -> None:
+def _hindered(draft: Draft, seen: Hindered) -> None:
     attempt = draft.w.attempt
     if attempt is not None and not attempt.over and attempt.ending is None and not attempt.started:
         draft.enter(draft.w.phase, f"attempt {attempt.number} cannot start yet: {seen.sentence}")
 
 
-def _observed(draft: _Draft, seen: Observed) -> None:
+def _observed(draft: Draft, seen: Observed) -> None:
     attempt = draft.w.attempt
     if attempt is None or attempt.over or attempt.handle is None:
         return
@@ -312,7 +255,7 @@ def _observed(draft: _Draft, seen: Observed) -> None:
         _follow(draft, attempt, seen.observation)
 
 
-def _follow(draft: _Draft, attempt: Attempt, observation: Observation) -> None:
+def _follow(draft: Draft, attempt: Attempt, observation: Observation) -> None:
     """An attempt that is under way."""
     if observation.failed:
         first = observation.failed[0]
@@ -327,7 +270,7 @@ def _follow(draft: _Draft, attempt: Attempt, observation: Observation) -> None:
 
 
 def _finish(
-    draft: _Draft, attempt: Attempt, diagnosis: Diagnosis | None, *, withdrawn: bool, checkpointed: bool
+    draft: Draft, attempt: Attempt, diagnosis: Diagnosis | None, *, withdrawn: bool, checkpointed: bool
 ) -> None:
     """An attempt is over: decide what becomes of the workload."""
     ended = max((r.ended_at for r in attempt.replicas if r.ended_at), default=draft.now)
@@ -339,75 +282,19 @@ def _finish(
         draft.enter(Phase.DELETING, draft.w.reason)
         return
     if diagnosis is not None and diagnosis.cause is None and not withdrawn:
-        _settle(draft, Phase.COMPLETED, diagnosis.sentence)
+        draft.settle(Phase.COMPLETED, diagnosis.sentence)
         if diagnosis.suspicious:
             draft.note("SuspiciousSuccess", diagnosis.suspicious, warning=True)
     elif draft.w.desired is Desired.STOPPED:
-        _settle(draft, Phase.STOPPED, attempt.ending.sentence if attempt.ending else draft.w.reason)
+        draft.settle(Phase.STOPPED, attempt.ending.sentence if attempt.ending else draft.w.reason)
     elif withdrawn or diagnosis is None:
         draft.w = replace(draft.w, not_before=draft.now + timedelta(seconds=BUSY_PAUSE))
         draft.enter(Phase.PENDING, attempt.ending.sentence if attempt.ending else "waiting for another launch")
     else:
-        _fail_or_retry(draft, attempt, diagnosis, ran, checkpointed)
+        fail_or_retry(draft, attempt, diagnosis, ran, checkpointed)
 
 
-def _fail_or_retry(draft: _Draft, attempt: Attempt, diagnosis: Diagnosis, ran: float, checkpointed: bool) -> None:
-    ending = attempt.ending
-    if ending is not None and ending.because in (EndingBecause.DEADLINE, EndingBecause.PENDING_DEADLINE):
-        cause = Cause.DEADLINE if ending.because is EndingBecause.DEADLINE else Cause.START
-        diagnosis = replace(diagnosis, cause=cause, sentence=ending.sentence)
-        draft.set_attempt(replace(attempt, diagnosis=diagnosis))
-    cause = diagnosis.cause or Cause.UNKNOWN
-    progressed = _count(draft, cause, diagnosis, checkpointed)
-    stop = _why_no_retry(draft.w, cause, diagnosis)
-    if stop is not None:
-        _settle(draft, Phase.FAILED, stop, warning=True)
-        return
-    losses = draft.w.user_faults + draft.w.infra_losses
-    delay = 0.0 if losses <= 1 or progressed or ran >= LONG_RUN else min(MAX_BACKOFF, 2.0 ** (losses - 2))
-    draft.w = replace(draft.w, not_before=draft.now + timedelta(seconds=delay) if delay else None)
-    when = f" in {show_duration(delay)}" if delay else ""
-    draft.note("AttemptFailed", f"attempt {attempt.number} ended ({cause.value}): {diagnosis.sentence}", warning=True)
-    draft.enter(Phase.RESUMING, f"attempt {attempt.number + 1} follows{when}: {diagnosis.sentence}")
-
-
-def _count(draft: _Draft, cause: Cause, diagnosis: Diagnosis, checkpointed: bool) -> bool:
-    """Charge the attempt to its budget; True when it got further than any before it."""
-    w = draft.w
-    further = diagnosis.step is not None and diagnosis.step > (w.best_step or 0)
-    progressed = further or checkpointed
-    w = replace(w, best_step=diagnosis.step if further else w.best_step)
-    match budget_of(cause):
-        case Budget.USER:
-            print_ = f"{cause.value}|{diagnosis.fault.fingerprint if diagnosis.fault else ''}"
-            equal = w.equal_faults + 1 if print_ == w.last_fault and not progressed else 1
-            w = replace(w, user_faults=w.user_faults + 1, last_fault=print_, equal_faults=equal)
-        case Budget.INFRA:
-            w = replace(w, infra_losses=w.infra_losses + 1)
-        case Budget.NONE:
-            pass
-    draft.w = w
-    return progressed
-
-
-def _why_no_retry(w: Workload, cause: Cause, diagnosis: Diagnosis) -> str | None:
-    """The sentence of a workload that gets no further attempt; None when it gets one."""
-    limit = w.submission.spec.backoff_limit
-    match budget_of(cause):
-        case Budget.NONE:
-            return diagnosis.sentence
-        case Budget.INFRA:
-            spent = w.infra_losses > INFRA_BUDGET
-            return f"{diagnosis.sentence} ({w.infra_losses} attempts were lost that way)" if spent else None
-        case Budget.USER:
-            if w.user_faults > limit:
-                return diagnosis.sentence if limit == 0 else f"{diagnosis.sentence} (backoffLimit {limit} is used up)"
-            if w.equal_faults >= EQUAL_FAULTS:
-                return f"{diagnosis.sentence} (the same fault {EQUAL_FAULTS} times in a row, with no progress)"
-            return None
-
-
-def _stepped(draft: _Draft, seen: Stepped) -> None:
+def _stepped(draft: Draft, seen: Stepped) -> None:
     attempt = draft.w.attempt
     step = seen.progress.step
     if attempt is None or attempt.number != seen.attempt or attempt.start_step is not None or step is None:
@@ -421,14 +308,14 @@ def _stepped(draft: _Draft, seen: Stepped) -> None:
         draft.note("DidNotResume", message, warning=True)
 
 
-def _delivered(draft: _Draft, seen: Delivered) -> None:
+def _delivered(draft: Draft, seen: Delivered) -> None:
     left = tuple(notice for notice in draft.w.notices if notice != seen.notice)
     draft.w = replace(draft.w, notices=left)
     if seen.problem:
         draft.note("NotifyFailed", seen.problem, warning=True)
 
 
-def _deadlines(draft: _Draft) -> None:
+def _deadlines(draft: Draft) -> None:
     attempt = draft.w.attempt
     if attempt is None or attempt.over or attempt.ending is not None:
         return
@@ -441,7 +328,7 @@ def _deadlines(draft: _Draft) -> None:
         diagnosis = Diagnosis(cause=Cause.START, sentence=_with_reason(sentence, draft.w))
         _finish(draft, attempt, diagnosis, withdrawn=False, checkpointed=False)
     else:
-        grace = grace_of(draft.w) if because is EndingBecause.DEADLINE else 0.0
+        grace = draft.w.submission.grace if because is EndingBecause.DEADLINE else 0.0
         sentence = _with_reason(sentence, draft.w) if attempt.running_at is None else sentence
         _ask_to_end(draft, because, grace, sentence)
         draft.enter(draft.w.phase, sentence)

@@ -6,61 +6,24 @@ Source of the fields: Run:ai control plane API 2.24.
 
 import enum
 import re
-from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
-from pydantic.alias_generators import to_camel
+from pydantic import Field, field_validator
 
-from torchyard.domain.errors import Invalid
-from torchyard.domain.quantities import parse_duration, parse_size
-
-NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
-"""Names become Kubernetes object names: lower case letters, digits and dashes, at most 63 of them."""
+from torchyard.domain.model import Model, Name, sized, understood
+from torchyard.domain.quantities import parse_duration
+from torchyard.domain.storage import Storage
 
 _SECRET = re.compile(r"(TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
 SEALED = "(sealed)"
 """Stands in a remembered spec for a value that is kept sealed elsewhere."""
-
-Name = Annotated[str, Field(pattern=NAME, max_length=63)]
+STOP_GRACE = 30.0
+"""Seconds between SIGTERM and SIGKILL unless the spec says otherwise; Kubernetes' default."""
 
 
 def looks_secret(name: str) -> bool:
     """Is a variable of this name likely to hold something that must not be shown or kept in clear?"""
     return _SECRET.search(name) is not None
-
-
-class Model(BaseModel):
-    """Frozen, camelCase outside, snake_case inside, unknown fields refused."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        populate_by_name=True,
-        hide_input_in_errors=True,
-        allow_inf_nan=False,
-    )
-
-
-def _size(value: str | None) -> str | None:
-    if value is not None:
-        _understood(parse_size, value)
-    return value
-
-
-def _some_size(value: str | None) -> str | None:
-    if value is not None and _understood(parse_size, value) == 0:
-        raise ValueError("must be more than zero")
-    return value
-
-
-def _understood(parse: Callable[[str], float], text: str) -> float:
-    """What the text means. A text that means nothing is one problem of a field among others: a ValueError."""
-    try:
-        return parse(text)
-    except Invalid as error:
-        raise ValueError(f"{error.message}; {error.details}") from error
 
 
 class Kind(enum.StrEnum):
@@ -121,147 +84,7 @@ class Compute(Model):
     large_shm_request: bool | None = None
     extended_resources: tuple[ExtendedResource, ...] | None = None
 
-    _sizes = field_validator("gpu_memory_request", "gpu_memory_limit", "cpu_memory_request", "cpu_memory_limit")(_size)
-
-
-class AccessModes(Model):
-    """Who may mount a claim at once."""
-
-    read_write_once: bool | None = None
-    read_only_many: bool | None = None
-    read_write_many: bool | None = None
-
-
-class AttributeValue(Model):
-    """A key and a value."""
-
-    key: str
-    value: str | None = None
-
-
-class ClaimInfo(Model):
-    """What a new claim is made of."""
-
-    size: str | None = None
-    storage_class: str | None = None
-    access_modes: AccessModes | None = None
-    volume_mode: Literal["Filesystem", "Block"] | None = None
-    added_attr_values: tuple[AttributeValue, ...] | None = None
-
-    _sizes = field_validator("size")(_some_size)
-
-
-class Pvc(Model):
-    """A claim and where it is mounted."""
-
-    path: Annotated[str, Field(pattern=r"^/", max_length=1024)]
-    name: str | None = None
-    existing_pvc: bool = False
-    claim_name: Name | None = None
-    read_only: bool = False
-    ephemeral: bool = False
-    claim_info: ClaimInfo | None = None
-    data_sharing: bool | None = None
-    exclude: bool | None = None
-
-
-class Nfs(Model):
-    """A folder of an NFS server."""
-
-    name: str | None = None
-    server: str
-    path: str
-    mount_path: str
-    read_only: bool = True
-
-
-class GitSecret(Model):
-    """How git proves who it is."""
-
-    name: str
-    authentication_method: Literal["password", "ssh-key"] | None = None
-
-
-class Git(Model):
-    """A repository checked out into the replica."""
-
-    name: str | None = None
-    repository: str
-    branch: str | None = None
-    revision: str | None = None
-    path: str
-    secret_ref: GitSecret | None = None
-
-
-class S3(Model):
-    """A bucket."""
-
-    name: str | None = None
-    bucket: str
-    path: str
-    url: str | None = None
-    access_key_secret: str | None = None
-
-
-class HostPath(Model):
-    """A folder of the node."""
-
-    name: str | None = None
-    path: str
-    mount_path: str
-    read_only: bool = True
-    mount_propagation: Literal["None", "HostToContainer"] | None = None
-
-
-class ConfigMapVolume(Model):
-    """A config map as files."""
-
-    name: str | None = None
-    config_map: str
-    mount_path: str
-    sub_path: str | None = None
-    default_mode: str | None = None
-
-
-class SecretVolume(Model):
-    """A secret as files."""
-
-    name: str | None = None
-    secret: str
-    mount_path: str
-    default_mode: str | None = None
-
-
-class DataVolume(Model):
-    """A data volume by its id."""
-
-    id: str
-    mount_path: str
-
-
-class EmptyDirVolume(Model):
-    """Scratch space that lives as long as the replica; medium Memory at /dev/shm is shared memory."""
-
-    name: str | None = None
-    path: Annotated[str, Field(pattern=r"^/")]
-    medium: Literal["", "Memory", "Disk"] | None = None
-    size_limit: str | None = None
-
-    _sizes = field_validator("size_limit")(_some_size)
-
-
-class Storage(Model):
-    """Everything a replica mounts."""
-
-    pvc: tuple[Pvc, ...] = ()
-    nfs: tuple[Nfs, ...] = ()
-    git: tuple[Git, ...] = ()
-    s3: tuple[S3, ...] = ()
-    host_path: tuple[HostPath, ...] = ()
-    config_map_volume: tuple[ConfigMapVolume, ...] = ()
-    secret_volume: tuple[SecretVolume, ...] = ()
-    data_volume: tuple[DataVolume, ...] = ()
-    empty_dir_volume: tuple[EmptyDirVolume, ...] = ()
+    _sizes = field_validator("gpu_memory_request", "gpu_memory_limit", "cpu_memory_request", "cpu_memory_limit")(sized)
 
 
 class PullSecret(Model):
@@ -411,7 +234,7 @@ class Extras(Model):
     @classmethod
     def _durations(cls, value: str | None) -> str | None:
         if value is not None:
-            _understood(parse_duration, value)
+            understood(parse_duration, value)
         return value
 
 
@@ -450,6 +273,12 @@ class Submission(Model):
     def devices_of(self, replica: str) -> int:
         """Devices that one replica asks for."""
         return self.replica_spec(replica).compute.gpu_devices_request or 0
+
+    @property
+    def grace(self) -> float:
+        """Seconds between SIGTERM and SIGKILL when it is stopped."""
+        asked = self.spec.termination_grace_period_seconds
+        return STOP_GRACE if asked is None else float(asked)
 
     @property
     def devices(self) -> int:

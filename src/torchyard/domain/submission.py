@@ -14,7 +14,8 @@ from pydantic_core import ErrorDetails
 
 from torchyard.domain.document import parse_text as parse_text
 from torchyard.domain.errors import Invalid, Problem
-from torchyard.domain.spec import NAME, Submission
+from torchyard.domain.model import NAME
+from torchyard.domain.spec import Submission
 
 MAX_DEPTH = 100
 MAX_SHOWN = 40

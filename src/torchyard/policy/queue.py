@@ -10,7 +10,7 @@ the cluster has can never start.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from torchyard.domain.lifecycle import MAX_BACKOFF
+from torchyard.domain.retry import MAX_BACKOFF
 from torchyard.domain.workload import Workload
 
 SHOWN_PLACES = 10

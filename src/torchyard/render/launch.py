@@ -14,8 +14,6 @@ from torchyard.render.shm import shared_memory
 from torchyard.render.volumes import ResumeSource as ResumeSource
 from torchyard.render.volumes import mounts_of, scratch_of, volume_variables
 
-DEFAULT_GRACE = 30.0
-
 
 def plan(
     submission: Submission,
@@ -42,7 +40,7 @@ def plan(
         isolation=choice.isolation,
         replicas=replicas,
         code=submission.torchyard.code,
-        grace=_grace(submission),
+        grace=submission.grace,
         notes=notes_of(submission, choice, node_share),
     )
 
@@ -63,11 +61,6 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _grace(submission: Submission) -> float:
-    asked = submission.spec.termination_grace_period_seconds
-    return DEFAULT_GRACE if asked is None else float(asked)
-
-
 def _replica(
     submission: Submission,
     name: str,
@@ -84,7 +77,7 @@ def _replica(
     process = choice.isolation is Isolation.PROCESS
     env = {
         "PYTHONUNBUFFERED": "1",
-        **rendezvous.rendezvous(submission, name, argv, attempt, _grace(submission)),
+        **rendezvous.rendezvous(submission, name, argv, attempt, submission.grace),
         **rendezvous.identity(submission, name, workload_id, attempt),
         **volume_variables(mounts, resume),
         **rendezvous.spec_variables(submission, name, spec),

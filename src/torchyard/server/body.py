@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import model_validator
 
-from torchyard.domain.spec import Model
+from torchyard.domain.model import Model
 
 MAX_DEPTH = 100
 

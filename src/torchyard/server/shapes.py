@@ -9,9 +9,10 @@ from typing import Any
 
 from torchyard.domain.event import Event
 from torchyard.domain.finding import Finding
+from torchyard.domain.model import Model
 from torchyard.domain.observation import RankSeen, ReplicaSeen, ReplicaState
 from torchyard.domain.project import Cluster, Project
-from torchyard.domain.spec import Kind, Model
+from torchyard.domain.spec import Kind
 from torchyard.domain.workload import Attempt, Progress, Workload
 
 DEPARTMENT_ID = "1"

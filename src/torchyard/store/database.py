@@ -12,6 +12,8 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 from torchyard.domain.errors import Unavailable
 
 BUSY_MS = 10_000
+POOL = 32
+"""Connections; as many as the server has threads that may want one at once."""
 _MIGRATIONS = Path(__file__).parent / "migrations"
 
 
@@ -20,7 +22,9 @@ def open_database(path: Path) -> Engine:
 
     Raises Unavailable when the file cannot be used: damaged, from a newer version, or the disk is full.
     """
-    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": BUSY_MS / 1000})
+    engine = create_engine(
+        f"sqlite:///{path}", connect_args={"timeout": BUSY_MS / 1000}, pool_size=POOL, max_overflow=0
+    )
     event.listen(engine, "connect", _on_connect)
     event.listen(engine, "begin", _on_begin)
     try:

@@ -17,6 +17,6 @@ def fetch(c: Connection, workload_id: str) -> bytes | None:
     return None if row is None else bytes(row.blob)
 
 
-def count(c: Connection) -> int:
-    """How many there are."""
-    return len(c.execute(select(table.c.workload_id).limit(1)).all())
+def remove(c: Connection, workload_id: str) -> None:
+    """Nobody will need it again."""
+    c.execute(delete(table).where(table.c.workload_id == workload_id))

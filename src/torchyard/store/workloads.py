@@ -1,16 +1,17 @@
 """Workloads: insert, find, page, and the guarded write under a lease."""
 
+import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import ColumnElement, Connection, Row, Text, and_, delete, func, not_, or_, select, update
 from sqlalchemy import insert as sql_insert
 from sqlalchemy.exc import IntegrityError
 
-from torchyard.domain.errors import Conflict, Invalid
+from torchyard.domain.errors import Conflict, Invalid, Unavailable
 from torchyard.domain.workload import Desired, Progress, Workload
 from torchyard.store.moments import to_text
 from torchyard.store.tables import workloads as table
@@ -18,6 +19,8 @@ from torchyard.store.tables import workloads as table
 _DOCUMENT = TypeAdapter(Workload)
 _PROGRESS = TypeAdapter(Progress)
 MAX_LIMIT = 500
+
+log = logging.getLogger("torchyard.store")
 
 _COLUMNS: dict[str, ColumnElement[str]] = {
     "id": table.c.id,
@@ -78,8 +81,26 @@ class Lease:
     token: int
 
 
-def _load(row: Row[str]) -> Workload:
-    return _DOCUMENT.validate_json(row.document)
+def _load(row: Row[str, str]) -> Workload:
+    """Raises Unavailable for a record that this version cannot read."""
+    try:
+        return _DOCUMENT.validate_json(row.document)
+    except ValidationError as problem:
+        raise Unavailable(
+            f"the record of workload {row.id} cannot be read: {problem.errors()[0]['msg']}",
+            "see server.log in the data folder; a newer torchyard may have written it",
+        ) from problem
+
+
+def _readable(rows: Iterable[Row[str, str]]) -> tuple[Workload, ...]:
+    """All but those that cannot be read: one of them must not hide the others."""
+    found = []
+    for row in rows:
+        try:
+            found.append(_load(row))
+        except Unavailable as problem:
+            log.error("%s", problem)
+    return tuple(found)
 
 
 def _values(w: Workload) -> dict[str, object]:
@@ -117,21 +138,21 @@ def insert(c: Connection, w: Workload) -> None:
 
 def fetch(c: Connection, workload_id: str) -> Workload | None:
     """One workload by id."""
-    row = c.execute(select(table.c.document).where(table.c.id == workload_id)).first()
+    row = c.execute(select(table.c.id, table.c.document).where(table.c.id == workload_id)).first()
     return None if row is None else _load(row)
 
 
 def find(c: Connection, project: str, name: str) -> Workload | None:
     """One workload by name, if it was not deleted."""
     where = and_(table.c.project == project, table.c.live_name == name)
-    row = c.execute(select(table.c.document).where(where)).first()
+    row = c.execute(select(table.c.id, table.c.document).where(where)).first()
     return None if row is None else _load(row)
 
 
 def live(c: Connection) -> tuple[Workload, ...]:
     """All for which something is left to do, the oldest first."""
-    rows = c.execute(select(table.c.document).where(table.c.settled == 0).order_by(table.c.created_at))
-    return tuple(_load(row) for row in rows)
+    query = select(table.c.id, table.c.document).where(table.c.settled == 0).order_by(table.c.created_at)
+    return _readable(c.execute(query))
 
 
 def next_name(c: Connection, project: str, prefix: str) -> str:
@@ -194,11 +215,15 @@ def page(c: Connection, query: WorkloadQuery) -> Page:
     order = column.desc() if query.descending else column.asc()
     limit = max(1, min(query.limit, MAX_LIMIT))
     rows = c.execute(
-        select(table.c.document).where(where).order_by(order, table.c.id).offset(query.offset).limit(limit + 1)
+        select(table.c.id, table.c.document)
+        .where(where)
+        .order_by(order, table.c.id)
+        .offset(query.offset)
+        .limit(limit + 1)
     ).all()
     total = c.execute(select(func.count()).select_from(table).where(where)).scalar_one()
     more = len(rows) > limit
-    found = tuple(_load(row) for row in rows[:limit])
+    found = _readable(rows[:limit])
     return Page(rows=found, total=total, next=query.offset + limit if more else None)
 
 
@@ -247,8 +272,8 @@ def ended_before(c: Connection, moment: datetime) -> tuple[Workload, ...]:
     """Settled workloads that ended or were deleted before this moment, the oldest first."""
     text = to_text(moment)
     ended = func.coalesce(table.c.deleted_at, table.c.completed_at)
-    rows = c.execute(select(table.c.document).where(table.c.settled == 1, ended < text).order_by(table.c.created_at))
-    return tuple(_load(row) for row in rows)
+    query = select(table.c.id, table.c.document).where(table.c.settled == 1, ended < text)
+    return _readable(c.execute(query.order_by(table.c.created_at)))
 
 
 def codes(c: Connection, without: set[str]) -> set[str]:

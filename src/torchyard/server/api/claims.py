@@ -10,7 +10,8 @@ from torchyard.control import claims
 from torchyard.control.yard import Yard
 from torchyard.domain.asset import Claim
 from torchyard.domain.errors import Invalid, Problem
-from torchyard.domain.spec import ClaimInfo, Model, Name
+from torchyard.domain.model import Model, Name
+from torchyard.domain.storage import ClaimInfo
 from torchyard.domain.workload import Workload
 from torchyard.server.api.submissions import Id, accepted
 from torchyard.server.body import Body

@@ -1,6 +1,7 @@
 """The log of a workload as a stream of lines; a line's id is the cursor that a reader goes on from."""
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
@@ -57,8 +58,9 @@ async def stream(
 
 
 async def _lines(yard: Yard, workload_id: str, query: LogQuery) -> AsyncGenerator[Sent, None]:
-    async for cursor, line in logs.lines(yard, workload_id, query):
-        yield Sent("line", _line(line), cursor)
+    async with aclosing(logs.lines(yard, workload_id, query)) as found:
+        async for cursor, line in found:
+            yield Sent("line", _line(line), cursor)
     try:
         workload = await read.get(yard, workload_id)
     except NotFound:

@@ -9,7 +9,8 @@ from starlette.responses import JSONResponse, Response
 from torchyard.control import ask, read, submit
 from torchyard.control.yard import Actor, Yard
 from torchyard.domain.errors import Invalid
-from torchyard.domain.spec import Extras, Kind, Name, ReplicaSpec, Spec, Submission
+from torchyard.domain.model import Name
+from torchyard.domain.spec import Extras, Kind, ReplicaSpec, Spec, Submission
 from torchyard.domain.workload import Workload
 from torchyard.server import shapes
 from torchyard.server.body import Body

@@ -37,6 +37,7 @@ LastEventId = Annotated[str | None, Header(max_length=64)]
 PAGE_ROWS = 100
 """Rows that the stream of all workloads begins with."""
 MAX_EVENTS = 1000
+MAX_SEEN = 2**31
 BREATH = 0.2
 """Seconds between two looks of one stream at the store."""
 
@@ -151,7 +152,7 @@ async def stream_one(
     An id counts the events that were sent, so that a reader goes on where it was cut off.
     """
     await read.get(yard, workload_id)
-    seen = int(last_event_id) if last_event_id is not None and last_event_id.isdecimal() else 0
+    seen = min(int(last_event_id), MAX_SEEN) if last_event_id is not None and last_event_id.isdecimal() else 0
     return events(request, yard, _one(yard, workload_id, seen))
 
 
