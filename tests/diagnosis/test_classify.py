@@ -394,6 +394,15 @@ def test_what_could_not_start_is_told_with_its_message() -> None:
     assert found.sentence == "worker-0 could not start: bwrap: Can't mkdir /data: Read-only file system"
 
 
+def test_what_could_not_start_is_told_in_one_line() -> None:
+    said = (
+        "Unable to find image 'x:1' locally\ndocker: Error response from daemon: refused.\n\nRun 'docker run --help'\n"
+    )
+    assert judge(replica(reason="start", message=said)).sentence == (
+        "worker-0 could not start: docker: Error response from daemon: refused."
+    )
+
+
 def test_out_of_memory_needs_a_kill_and_the_kernels_word() -> None:
     killed = (rank(0, 5, signal=9),)
     assert judge(replica(code=1, ranks=killed, oom_kills=1)).cause is Cause.OOM

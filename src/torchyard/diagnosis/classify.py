@@ -115,10 +115,17 @@ def _not_started(scenes: tuple[Scene, ...]) -> Diagnosis | None:
     for one in scenes:
         reason = one.seen.reason
         if reason is not None and reason != _KEEPER_LOST and one.seen.lost is None:
-            said = (one.seen.message or "").strip() or f"no message ({reason})"
+            said = _in_one_line(one.seen.message or "") or f"no message ({reason})"
             fault = Fault(replica=one.seen.name, code=one.seen.code, at=one.seen.ended_at, last_lines=_tail(one.lines))
             return Diagnosis(cause=Cause.START, sentence=f"{one.seen.name} could not start: {said}", fault=fault)
     return None
+
+
+def _in_one_line(message: str) -> str:
+    """What counts of what a program said before it gave up: its errors, else its last words. All is in the log."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line.lower()]
+    return "; ".join((errors or lines)[-2:])
 
 
 def _faulty(evidence: Evidence, scenes: tuple[Scene, ...], masked: tuple[Scene, ...]) -> Diagnosis:
