@@ -133,7 +133,9 @@ def _add(archive: tarfile.TarFile, item: _Item) -> None:
         entry.type = tarfile.DIRTYPE
         archive.addfile(entry)
     elif stat.S_ISLNK(item.info.st_mode):
-        entry.type, entry.linkname, entry.mode = tarfile.SYMTYPE, str(item.path.readlink()), 0o777
+        # Said the short way: one that goes down and up again could mean another place where it is unpacked.
+        aim = os.path.relpath(item.path.resolve(), item.path.parent.resolve())
+        entry.type, entry.linkname, entry.mode = tarfile.SYMTYPE, aim, 0o777
         archive.addfile(entry)
     else:
         try:
