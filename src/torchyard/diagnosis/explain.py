@@ -97,7 +97,7 @@ def _how_far(progress: Progress | None) -> str:
     if progress is None or progress.step is None:
         return ""
     of = f" of {progress.total}" if progress.total is not None else ""
-    left = f", about {show_duration(progress.eta)} left" if progress.eta is not None else ""
+    left = f", about {show_duration(progress.eta)} left" if progress.eta else ""
     return f": {progress.unit} {progress.step}{of}{left}"
 
 
