@@ -5,7 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.agent.replicas import Replica, eventually
+import pytest
+from tests.agent.replicas import PYTHON, Replica, eventually
 
 
 def test_started_says_who_and_when(replica: Replica) -> None:
@@ -34,6 +35,19 @@ def test_a_stop_that_came_first_keeps_it_from_starting(replica: Replica) -> None
     assert replica.start().wait(10) == 0
     assert sorted(path.name for path in replica.path.iterdir()) == ["replica.json", "replica.lock", "run", "stop"]
     assert not (replica.attempt / "ran").exists()
+
+
+@pytest.mark.parametrize("said", [b"", b'{"env": {"TOKEN": "s3c'])
+def test_whoever_starts_it_dies_before_it_has_said_the_environment(replica: Replica, said: bytes) -> None:
+    replica.prepare(["sh", "-c", "echo $TOKEN > ran"])
+    argv = [*PYTHON, "-c", replica.code("supervisor", replica.path)]
+    done = subprocess.run(argv, input=said, capture_output=True, timeout=20, check=False)
+    assert done.returncode == 1
+    assert b"environment" in done.stderr
+    assert sorted(path.name for path in replica.path.iterdir()) == ["replica.json", "run"]
+    replica.start({"TOKEN": "s3cret"})
+    assert replica.wait()["code"] == 0
+    assert (replica.attempt / "ran").read_text() == "s3cret\n"
 
 
 def test_of_many_supervisors_one_starts_it(replica: Replica) -> None:

@@ -22,6 +22,9 @@ _CLEANUP_PATIENCE = 20.0
 
 def main(path: str) -> None:
     """Supervise the replica in the folder `path`, unless another supervisor does or did."""
+    secrets = _read_secrets()
+    if secrets is None:
+        sys.exit("whoever started this supervisor ended before it had said with what environment")
     folder = records.Folder(path)
     lock = folder.open("replica.lock", os.O_RDWR | os.O_CREAT)
     try:
@@ -31,6 +34,7 @@ def main(path: str) -> None:
     tombstone = records.claim_start(folder)
     if tombstone is None:
         return
+    os.dup2(2, 1)  # the end of our first stdout says that we have started
     replica = folder.read("replica.json")
     if replica is None:
         sys.exit(f"{path}/replica.json is missing or broken")
@@ -38,10 +42,10 @@ def main(path: str) -> None:
         os.setsid()
     except PermissionError:  # it leads a session or a group already
         pass
-    _supervise(folder, replica, tombstone)
+    _supervise(folder, replica, secrets, tombstone)
 
 
-def _supervise(folder: records.Folder, replica: dict[str, object], tombstone: int) -> None:
+def _supervise(folder: records.Folder, replica: dict[str, object], secrets: dict[str, str], tombstone: int) -> None:
     wakeup = _catch_signals()
     exit_fd = records.reserve_exit(folder)
     oom_kills = records.oom_kills()
@@ -49,7 +53,7 @@ def _supervise(folder: records.Folder, replica: dict[str, object], tombstone: in
     started = None if folder.has("stop") else _start_keeper(folder, words(replica.get("keeper_argv")))
     from .supervision import Supervision  # while the keeper comes up
 
-    supervision = Supervision(folder, replica, _read_secrets())
+    supervision = Supervision(folder, replica, secrets)
     os.fsync(tombstone)
     os.fsync(folder.fd)
     supervision.begin(wakeup, started)
@@ -88,16 +92,19 @@ def _catch_signals() -> int:
     return reader
 
 
-def _read_secrets() -> dict[str, str]:
-    """The environment that must not be written down comes on stdin, which is not needed afterwards."""
+def _read_secrets() -> dict[str, str] | None:
+    """The environment that must not be written down comes on stdin, which is not needed afterwards. None: it did not
+    come whole."""
     chunks = []
     while chunk := os.read(0, 65536):
         chunks.append(chunk)
     nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     os.dup2(nothing, 0)
     os.close(nothing)
-    data = b"".join(chunks)
-    return texts(table(json.loads(data)).get("env")) if data.strip() else {}
+    try:
+        return texts(table(json.loads(b"".join(chunks))).get("env"))
+    except ValueError:
+        return None
 
 
 def _tidy(folder: records.Folder, replica: dict[str, object]) -> None:
