@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from tests.engines.places import DEVICES, LocalPlace, command_line, one, over, plan, reach, replica, until
-from torchyard.domain.launch import Mount
+from torchyard.domain.launch import Handle, Mount
 from torchyard.domain.observation import ReplicaState
 from torchyard.engines.engine import CannotStart, Secrets
 
@@ -256,6 +256,30 @@ async def test_the_supervisor_is_nobodys_child(here: LocalPlace) -> None:
 async def test_the_command_holds_no_lock(here: LocalPlace) -> None:
     lines = await here.output(here.run("sh", "-c", "ls -l /proc/self/fd", devices=2))
     assert not [line for line in lines if str(here.settings.lock_dir) in line or "replica.lock" in line]
+
+
+def before_supervising(handle: Handle, line: str) -> None:
+    """Let the supervisors of an attempt do something before all else."""
+    path = Path(handle.ref) / "agent" / "supervisor.py"
+    future = "from __future__ import annotations\n"
+    path.write_text(path.read_text().replace(future, f"{future}{line}\n"))
+
+
+async def test_a_slow_machine_starts_it_all_the_same(here: LocalPlace) -> None:
+    engine = here.engine()
+    handle = await engine.prepare(here.run("true"))
+    before_supervising(handle, "import time; time.sleep(1.3)")
+    await engine.start(handle, Secrets({"PATH": os.environ["PATH"]}))
+    assert one(await over(engine, handle)).code == 0
+
+
+async def test_a_supervisor_that_dies_at_once_says_why(here: LocalPlace) -> None:
+    engine = here.engine()
+    handle = await engine.prepare(here.run("true"))
+    before_supervising(handle, "import sys; sys.exit('no room to work in')")
+    with pytest.raises(CannotStart, match="no room to work in"):
+        await engine.start(handle, Secrets())
+    assert one(await engine.observe(handle)).state is ReplicaState.PREPARED
 
 
 async def test_what_cannot_be_found_ends_as_in_a_shell(here: LocalPlace) -> None:

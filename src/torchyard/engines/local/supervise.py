@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from torchyard.domain.errors import Unavailable
 from torchyard.domain.spec import Isolation
@@ -18,7 +19,7 @@ from torchyard.engines.engine import Busy, CannotStart, Secrets
 from torchyard.engines.local import locks, records
 from torchyard.engines.local.devices import Devices, release
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 """Seconds in which a supervisor must have said that it started."""
 LETTING_GO = 0.5
 SECRET_NAMES = "TORCHYARD_SECRET_NAMES"
@@ -44,15 +45,18 @@ def start(attempt: Path, devices: Devices, secrets: Secrets) -> None:
     fresh = [name for name in facts["replicas"] if _is_fresh(attempt / name)]
     taken = _take(devices, sum(facts["devices"][name] for name in fresh), facts["key"], facts.get("workload"))
     handles = [handle for _, handle in taken]
+    words: list[IO[bytes]] = []
     try:
         for name in fresh:
             count = facts["devices"][name]
             mine, taken = taken[:count], taken[count:]
-            _spawn(attempt, name, facts, mine, devices.are_gpus, secrets)
-        for name in fresh:
-            _await_started(attempt / name)
+            words.append(_spawn(attempt, name, facts, mine, devices.are_gpus, secrets))
+        for name, word in zip(fresh, words, strict=True):
+            _await_started(attempt / name, word)
     finally:
         release(handles)
+        for word in words:
+            word.close()
 
 
 def _take(devices: Devices, count: int, key: str, workload: str | None) -> list[tuple[int, int]]:
@@ -74,7 +78,8 @@ def _is_fresh(replica: Path) -> bool:
 
 def _spawn(
     attempt: Path, name: str, facts: Mapping[str, Any], mine: list[tuple[int, int]], gpus: bool, secrets: Secrets
-) -> None:
+) -> IO[bytes]:
+    """What comes back ends when the supervisor has made its record of the start, or has died."""
     replica = attempt / name
     record = records.read(replica / "replica.json")
     if record is None:
@@ -94,16 +99,17 @@ def _spawn(
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", code],
             stdin=subprocess.PIPE,
-            stdout=errors,
+            stdout=subprocess.PIPE,
             stderr=errors,
             pass_fds=handles,
             cwd="/",
             env=own,
         )
-    assert process.stdin is not None
+    assert process.stdin is not None and process.stdout is not None
     with suppress(BrokenPipeError), process.stdin as pipe:
         pipe.write(json.dumps({"env": env}).encode())
     process.wait()
+    return process.stdout
 
 
 def deliver(secrets: Secrets, isolation: Isolation, plan: Mapping[str, str]) -> dict[str, str]:
@@ -123,20 +129,16 @@ def deliver(secrets: Secrets, isolation: Isolation, plan: Mapping[str, str]) -> 
     return {name: value for name, value in caller.items() if name in named or (name in passed and name not in plan)}
 
 
-def _await_started(replica: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not (replica / "started").exists():
-        held = locks.is_held(replica / "replica.lock")
-        if not held and (replica / "stop").exists():
-            return
-        if not held and time.monotonic() > deadline - PATIENCE + 1.0:
-            said = (replica / "supervisor.err").read_text(errors="replace").strip().splitlines()
-            raise CannotStart(
-                f"the supervisor of {replica.name} did not start: {said[-1] if said else 'no reason given'}"
-            )
-        if time.monotonic() > deadline:
-            raise Unavailable(f"the supervisor of {replica.name} is slow to start")
-        time.sleep(0.003)
+def _await_started(replica: Path, word: IO[bytes]) -> None:
+    poll = select.poll()
+    poll.register(word, select.POLLIN)
+    said_or_died = poll.poll(PATIENCE * 1000)
+    if (replica / "started").exists() or (replica / "stop").exists():
+        return
+    if not said_or_died or locks.is_held(replica / "replica.lock"):
+        raise Unavailable(f"the supervisor of {replica.name} is slow to start")
+    said = (replica / "supervisor.err").read_text(errors="replace").strip().splitlines()
+    raise CannotStart(f"the supervisor of {replica.name} did not start: {said[-1] if said else 'no reason given'}")
 
 
 def stop(replica: Path, grace: float, reason: str) -> None:
