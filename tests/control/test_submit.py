@@ -3,10 +3,12 @@
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.control.yards import ANN, make_yard, submission
+from torchyard.control import plans
 from torchyard.control.submit import Request, seal_variables, submit
 from torchyard.domain.errors import Invalid
 from torchyard.engines.fake import FakeEngine, FakeWorld
@@ -32,6 +34,27 @@ def test_a_prefix_leaves_room_for_its_number(tmp_path: Path) -> None:
         with pytest.raises(Invalid, match="at most 63"):
             await submit(yard, replace(request, submission=submission("a" * 62)), ANN)
         assert len(yard.board.all()) == 1
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("compute", "size"),
+    [
+        ({"largeShmRequest": True}, 2 * 2**30),
+        ({"largeShmRequest": True, "cpuMemoryLimit": "4Gi"}, 2**30),
+        ({}, 64 * 2**20),
+    ],
+)
+def test_large_shared_memory_without_a_limit_is_of_the_nodes_memory(
+    tmp_path: Path, compute: dict[str, Any], size: int
+) -> None:
+    """The fake's node has 16 GiB, and two replicas share it."""
+
+    async def story() -> None:
+        yard = make_yard(tmp_path, FakeEngine(FakeWorld()))
+        plan = await plans.draft(yard, submission(spec={"compute": compute}, isolation="sandbox"))
+        assert [replica.shm for replica in plan.replicas] == [size, size]
 
     asyncio.run(story())
 

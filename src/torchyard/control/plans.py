@@ -7,10 +7,11 @@ from pathlib import Path
 
 from torchyard.control.yard import Yard
 from torchyard.domain.errors import Invalid, NotFound
+from torchyard.domain.isolation import specs_of
 from torchyard.domain.launch import LaunchPlan
-from torchyard.domain.spec import Submission
+from torchyard.domain.spec import Isolation, Submission
 from torchyard.domain.workload import Workload
-from torchyard.engines.engine import Secrets
+from torchyard.engines.engine import Engine, Secrets
 from torchyard.render.isolation import pick
 from torchyard.render.launch import ResumeSource
 from torchyard.render.launch import plan as render_plan
@@ -33,7 +34,24 @@ async def draft(yard: Yard, submission: Submission, workload_id: str = DRAFT_ID,
     exists = await asyncio.to_thread(lambda: bool(folder and Path(folder).is_dir()))
     choice = pick(submission, engine.capabilities, folder_exists=exists)
     source = await asyncio.to_thread(resume_source, yard, submission)
-    return render_plan(submission, workload_id=workload_id, attempt=attempt, choice=choice, resume=source)
+    return render_plan(
+        submission,
+        workload_id=workload_id,
+        attempt=attempt,
+        choice=choice,
+        resume=source,
+        node_share=await _node_share(engine, submission, choice.isolation),
+    )
+
+
+async def _node_share(engine: Engine, submission: Submission, isolation: Isolation) -> int | None:
+    """The part of a node's memory that falls to one replica, all of them on one node; None when nobody asks for it."""
+    computes = [spec.compute for spec in specs_of(submission)]
+    wanted = any(compute.large_shm_request and not compute.cpu_memory_limit for compute in computes)
+    if isolation is Isolation.PROCESS or not wanted:
+        return None
+    smallest = min((node.memory for node in await engine.nodes()), default=0)
+    return smallest // len(submission.replicas) if submission.replicas else None
 
 
 def resume_source(yard: Yard, submission: Submission) -> ResumeSource | None:

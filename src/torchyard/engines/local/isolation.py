@@ -11,7 +11,6 @@ from pathlib import Path
 from torchyard.domain.launch import ReplicaPlan
 from torchyard.engines.engine import CannotStart
 
-POD_SHM = 64 * 1024 * 1024
 MOST_NEIGHBOURS = 500
 INSIDE = "/torchyard"
 """Where the agent and its folders are seen in a container."""
@@ -96,7 +95,7 @@ def keeper_in_container(plan: ReplicaPlan, around: Surroundings, gpus: bool) -> 
         argv += list(_limits())
     if gpus:
         argv += ["--device", "nvidia.com/gpu=all"] if Path(runtime).name == "podman" else ["--gpus", "all"]
-    argv += ["--shm-size", str(plan.shm or POD_SHM)]
+    argv += ["--ipc", "host"] if plan.shm is None else ["--shm-size", str(plan.shm)]
     argv += ["--volume", f"{around.attempt / 'agent'}:{INSIDE}/agent:ro"]
     for name in ("run", "ranks"):
         argv += ["--volume", f"{around.replica / name}:{INSIDE}/{name}"]
