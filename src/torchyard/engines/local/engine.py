@@ -87,8 +87,14 @@ class LocalEngine:
     async def stop(self, handle: Handle, grace: float, reason: str) -> None:
         replicas = [r.name for r in (await asyncio.to_thread(observe, Path(handle.ref))).replicas if not r.over]
         folders = [Path(handle.ref) / name for name in replicas]
-        await asyncio.gather(*(asyncio.to_thread(supervise.stop, folder, grace, reason) for folder in folders))
+        stops = (asyncio.to_thread(supervise.stop, folder, grace, reason) for folder in folders)
+        overdue = await asyncio.gather(*stops, return_exceptions=True)
         self._watch.ring(handle.key)
+        for name, late in zip(replicas, overdue, strict=True):
+            if isinstance(late, BaseException):
+                raise late
+            if late:
+                await asyncio.to_thread(sweep, handle.key, name)
 
     async def remove(self, handle: Handle) -> None:
         folder = Path(handle.ref)

@@ -1,6 +1,7 @@
 """Step two of launch and its end: starts supervisors that outlive us, and signals them."""
 
 import json
+import math
 import os
 import select
 import signal
@@ -22,6 +23,8 @@ from torchyard.engines.local.devices import Devices, release
 PATIENCE = 60.0
 """Seconds in which a supervisor must have said that it started."""
 LETTING_GO = 0.5
+OVERDUE = 60.0
+"""Seconds after the grace in which a supervisor that was asked to stop must be gone."""
 SECRET_NAMES = "TORCHYARD_SECRET_NAMES"
 _SHELL = ("PATH", "HOME", "LANG", "VIRTUAL_ENV", "USER", "TZ", "TERM", "CONDA_PREFIX", "LD_LIBRARY_PATH", "PYTHONPATH")
 _FALLBACK = ("PATH", "HOME", "LANG", "VIRTUAL_ENV", "USER")
@@ -141,13 +144,19 @@ def _await_started(replica: Path, word: IO[bytes]) -> None:
     raise CannotStart(f"the supervisor of {replica.name} did not start: {said[-1] if said else 'no reason given'}")
 
 
-def stop(replica: Path, grace: float, reason: str) -> None:
-    """Never let it start; if it runs, ask its supervisor to end it. A shorter grace replaces a longer one."""
-    known = records.read(replica / "stop")
-    if known is not None and known["grace"] <= grace and known.get("told"):
-        return
-    _write_stop(replica, {"grace": grace, "reason": reason, "told": False})
-    deadline = time.monotonic() + 1.0
+def stop(replica: Path, grace: float, reason: str) -> bool:
+    """Never let it start; if it runs, ask its supervisor to end it. A shorter grace replaces a longer one. True: it was
+    asked long ago and still runs; only killing it is left. Raises Unavailable when it might still start."""
+    known = records.read(replica / "stop") or {}
+    now = time.monotonic()
+    due = min(now + grace + OVERDUE, known.get("due", math.inf))
+    if now >= due and locks.is_held(replica / "replica.lock"):
+        return True
+    if known.get("told") and known["grace"] <= grace:
+        return False
+    record = {"grace": grace, "reason": reason, "due": due, "told": False}
+    problem = _write_stop(replica, record)
+    deadline = now + 1.0
     while not (replica / "started").exists() and locks.is_held(replica / "replica.lock"):
         # It is just being started: wait for its name.
         if time.monotonic() > deadline:
@@ -159,16 +168,23 @@ def stop(replica: Path, grace: float, reason: str) -> None:
             signal.pidfd_send_signal(handle, signal.SIGTERM)
         finally:
             os.close(handle)
-        _write_stop(replica, {"grace": grace, "reason": reason, "told": True})
+        _write_stop(replica, {**record, "told": True})
+    elif problem is not None and replica.exists():
+        raise Unavailable(f"the stop cannot be written down: {problem.strerror}", "free space, then it goes on")
+    return False
 
 
-def _write_stop(replica: Path, record: dict[str, Any]) -> None:
+def _write_stop(replica: Path, record: dict[str, Any]) -> OSError | None:
+    """None, or what kept it from being written."""
     fresh = replica / f".stop-{os.getpid()}-{threading.get_ident()}"
     try:
         fresh.write_text(json.dumps(record))
         fresh.replace(replica / "stop")
-    except FileNotFoundError:
-        return
+    except OSError as problem:
+        with suppress(OSError):
+            fresh.unlink()
+        return problem
+    return None
 
 
 def open_supervisor(replica: Path) -> int | None:
