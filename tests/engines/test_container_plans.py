@@ -1,18 +1,24 @@
 """What a container is given: shared memory, an image's own command and user, and sentences where it cannot be."""
 
+import json
 import os
+import shlex
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.engines.images import make_python
-from tests.engines.places import LocalPlace
+from tests.engines.images import buildah, make_python
+from tests.engines.places import LocalPlace, one, over
 from torchyard.domain.spec import Isolation
 
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif("TORCHYARD_TEST_CONTAINER" not in os.environ, reason="TORCHYARD_TEST_CONTAINER is not set"),
 ]
-CONTAINER = {"isolation": Isolation.CONTAINER}
+CONTAINER: dict[str, Any] = {"isolation": Isolation.CONTAINER}
+ECHO = "python3 -c 'import sys; print(*sys.argv[1:])'"
+ENTRY = json.dumps([*shlex.split(ECHO), "entry"])
 SHM = ("python3", "-c", "import os; fs = os.statvfs('/dev/shm'); print(fs.f_frsize * fs.f_blocks)")
 
 
@@ -21,3 +27,77 @@ async def test_shared_memory(here: LocalPlace) -> None:
     for size, there in ((64 * 2**20, 64 * 2**20), (None, machine.f_frsize * machine.f_blocks)):
         made = here.run(*SHM, image=make_python(), shm=size, **CONTAINER)
         assert await here.output(made) == [str(there)]
+
+
+def image(name: str, script: str | None = None, **config: str) -> str:
+    """The small image with something changed: its configuration, or a script in the place of its python3."""
+    container = buildah("from", "--pull-never", make_python())
+    if script is not None:
+        python = Path(buildah("mount", container)) / "usr/local/bin/python3"
+        python.unlink()
+        python.write_text(script)
+        python.chmod(0o755)
+        buildah("umount", container)
+    for option, value in config.items():
+        buildah("config", f"--{option}", value, container)
+    buildah("commit", "--quiet", "--rm", container, f"localhost/torchyard-test-{name}:1")
+    return f"localhost/torchyard-test-{name}:1"
+
+
+async def refusal(here: LocalPlace, **more: Any) -> str:
+    """Why a container cannot start."""
+    engine = here.engine()
+    handle = await here.launch(engine, here.run(*more.pop("argv", ("true",)), **more, **CONTAINER))
+    seen = one(await over(engine, handle))
+    assert seen.reason == "start"
+    return seen.message or ""
+
+
+@pytest.mark.parametrize(
+    ("config", "argv", "said"),
+    [
+        ({"cmd": f"{ECHO} of the image"}, (), ["of the image"]),
+        ({"cmd": "of the image", "entrypoint": ENTRY}, (), ["entry of the image"]),
+        ({"cmd": "of the image", "entrypoint": ENTRY}, ("x y", "$Z"), ["entry x y $Z"]),
+        ({"cmd": "false"}, ("sh", "-c", "echo args alone"), ["args alone"]),
+    ],
+)
+async def test_an_image_that_knows_what_to_run(
+    here: LocalPlace, config: dict[str, str], argv: tuple[str, ...], said: list[str]
+) -> None:
+    made = here.run(*argv, image=image("knows", **config), by_image=True, **CONTAINER)
+    assert await here.output(made) == said
+
+
+async def test_what_the_image_runs_does_not_see_how_we_know(here: LocalPlace) -> None:
+    prints = image("prints", cmd="python3 -c 'import os; print(*os.environ)'")
+    lines = await here.output(here.run(image=prints, by_image=True, **CONTAINER))
+    assert "FROM_IMAGE" in lines[0] and "IMAGE_COMMAND" not in lines[0]
+
+
+async def test_an_image_that_knows_nothing_to_run(here: LocalPlace) -> None:
+    assert "names no command: say what to run" in await refusal(here, argv=(), image=make_python(), by_image=True)
+
+
+@pytest.mark.parametrize("by_image", [False, True])
+async def test_an_image_that_must_not_be_pulled(here: LocalPlace, by_image: bool) -> None:
+    said = await refusal(here, image="localhost/no-such-image:1", pull="Never", by_image=by_image)
+    assert "no-such-image" in said and "refused" not in said
+
+
+async def test_an_image_that_is_always_pulled(here: LocalPlace) -> None:
+    """No registry has it: to pull it fails, though it is here."""
+    for by_image in (False, True):
+        assert "torchyard-test-python" in await refusal(here, image=make_python(), pull="Always", by_image=by_image)
+
+
+async def test_an_image_with_an_old_python(here: LocalPlace) -> None:
+    old = 'exec /usr/local/bin/python -I -S -c "import sys; sys.version_info = (3, 8, 10); $4"'
+    said = await refusal(here, image=image("old", f"#!/bin/sh\n{old}\n"))
+    assert "localhost/torchyard-test-old:1 has Python 3.8" in said and "3.9 or newer" in said
+
+
+async def test_an_image_without_python(here: LocalPlace) -> None:
+    container = buildah("from", "scratch")
+    buildah("commit", "--quiet", "--rm", container, "localhost/torchyard-test-empty:1")
+    assert "torchyard needs python3 in the image" in await refusal(here, image="localhost/torchyard-test-empty:1")

@@ -180,9 +180,18 @@ def test_without_a_command_there_is_no_plan(changes: dict[str, Any]) -> None:
 
 
 def test_an_image_may_know_what_to_run() -> None:
-    assert first(submission(image="a/b:1", command=None)).argv == ()
-    assert first(submission(image="a/b:1", command=None, args="bash run.sh")).argv == ("bash", "run.sh")
-    assert first(submission(image="a/b:1", args="--fast")).argv == ("bash", "run.sh", "--fast")
+    for changes, argv, by_image in (
+        ({"command": None}, (), True),
+        ({"command": None, "args": "bash run.sh"}, ("bash", "run.sh"), True),
+        ({"args": "--fast"}, ("bash", "run.sh", "--fast"), False),
+    ):
+        made = first(submission(image="a/b:1", **changes))
+        assert (made.argv, made.by_image) == (argv, by_image)
+
+
+def test_when_an_image_is_pulled() -> None:
+    assert first(submission(image="a/b:1", imagePullPolicy="Always")).pull == "Always"
+    assert first(submission(image="a/b:1", imagePullPolicy="Always", torchyard={"isolation": "process"})).pull is None
 
 
 def test_no_replica_is_no_plan() -> None:

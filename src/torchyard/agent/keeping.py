@@ -3,6 +3,7 @@ Writes no file; the supervisor, from whom it has its orders, does."""
 
 from __future__ import annotations
 
+import json
 import os
 import selectors
 import signal
@@ -13,6 +14,7 @@ import time
 from . import terminate, tree
 from .channel import Channel
 from .execs import Exec, Execs
+from .image import COMMAND
 from .ranks import Book, Launcher, Rank
 from .shapes import texts, words
 from .spawn import spawn
@@ -264,4 +266,7 @@ def keep(channel: Channel, listener: socket.socket, wakeup: int, home: str) -> N
             messages = channel.receive()
     if messages:
         order = {**messages[0], "cwd": messages[0].get("cwd") or home}
+        of_image = os.environ.pop(COMMAND, None)
+        if of_image is not None:
+            order["argv"] = json.loads(of_image)
         Keeper(channel, order, listener, wakeup).run(messages[1:])

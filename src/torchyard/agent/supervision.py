@@ -29,6 +29,7 @@ _WRAPPER_ALONE = 1.0
 _START_PATIENCE = 2.0
 _WRAPPER_PATIENCE = 10.0
 _KEEPER_PATIENCE = 30.0
+_NOT_FOUND = 127
 
 
 class Started:
@@ -249,6 +250,9 @@ class Supervision:
             return None, ""
         if self._ordered:
             return "keeperLost", "the process that kept the command was killed; the rest of its tree was ended"
+        if self._wrapper_status is not None and tree.exit_of(self._wrapper_status)[0] == _NOT_FOUND:
+            hint = str(self._replica.get("not_found") or "")
+            return "start", "\n".join(filter(None, (self._output.last_words, hint)))
         return "start", self._output.last_words or "what should start the command ended without a word"
 
 

@@ -43,6 +43,10 @@ class ReplicaPlan:
     shm: int | None = None
     """Bytes of /dev/shm; None: the machine's own."""
     image: str | None = None
+    pull: str | None = None
+    """When the image is pulled: Always, IfNotPresent or Never; None: as the engine does by itself."""
+    by_image: bool = False
+    """The image's own entry point runs; `argv`, unless it is empty, stands for the image's own arguments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

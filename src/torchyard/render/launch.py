@@ -75,6 +75,7 @@ def _replica(
     argv = _command(spec, field, choice.isolation)
     mounts = mounts_of(spec, resume)
     process = choice.isolation is Isolation.PROCESS
+    container = choice.isolation is Isolation.CONTAINER
     env = {
         "PYTHONUNBUFFERED": "1",
         **rendezvous.rendezvous(submission, name, argv, attempt, submission.grace),
@@ -93,12 +94,14 @@ def _replica(
         mounts=mounts,
         scratch=() if process else scratch_of(spec),
         shm=shared_memory(spec, choice.isolation, node_share)[0],
-        image=spec.image if choice.isolation is Isolation.CONTAINER else None,
+        image=spec.image if container else None,
+        pull=spec.image_pull_policy if container else None,
+        by_image=container and spec.command is None,
     )
 
 
 def _command(spec: ReplicaSpec, field: str, isolation: Isolation) -> tuple[str, ...]:
-    """In a container an image may know by itself what to run, and `args` alone are a command line."""
+    """In a container an image may know by itself what to run, and `args` alone are for its entry point."""
     argv = argv_of(spec, field)
     by_image = isolation is Isolation.CONTAINER and spec.command is None
     if not by_image and (spec.command is None or not argv or not argv[0].strip()):

@@ -21,6 +21,7 @@ from torchyard.domain.spec import Isolation
 from torchyard.engines.engine import CannotStart
 from torchyard.engines.local.isolation import (
     INSIDE,
+    WITHOUT_PYTHON,
     Surroundings,
     keeper_in_container,
     keeper_in_process,
@@ -91,8 +92,8 @@ def _record(
         case Isolation.SANDBOX:
             keeper = keeper_in_sandbox(sys.executable, replica, around)
         case Isolation.CONTAINER:
-            keeper, cleanup = keeper_in_container(replica, around, gpus)
-    if not replica.argv:
+            keeper, cleanup = keeper_in_container(sys.executable, replica, around, gpus)
+    if not replica.argv and not replica.by_image:
         raise CannotStart("there is no command to run", "say what to run: --command -- COMMAND")
     ranks = f"{INSIDE}/ranks" if container else str(home / "ranks")
     env = {**replica.env, **dict(_rendezvous(plan, replica, port, ranks))}
@@ -107,6 +108,7 @@ def _record(
         "keeper_argv": keeper,
         "run_inside": f"{INSIDE}/run" if container else str(home / "run"),
         "cleanup_argv": cleanup,
+        "not_found": WITHOUT_PYTHON if container else None,
         "keep_env": container,
         "argv": list(replica.argv),
         "cwd": cwd,

@@ -14,6 +14,15 @@ from torchyard.engines.engine import CannotStart
 MOST_NEIGHBOURS = 500
 INSIDE = "/torchyard"
 """Where the agent and its folders are seen in a container."""
+WITHOUT_PYTHON = (
+    "torchyard needs python3 in the image, 3.9 or newer: install it there, take another image, or use --isolation "
+    "process"
+)
+_OLD_PYTHON = "sys.version_info < (3, 9) and sys.exit({sentence!r} % sys.version_info[:2]); "
+_PULL = {"Always": "always", "IfNotPresent": "missing", "Never": "never"}
+_BY_IMAGE = (
+    "import sys; sys.path.insert(0, {folder!r}); from agent.image import main; main({pull!r}, {image!r}, {args!r})"
+)
 _KEEPER = "import sys; sys.path.insert(0, {folder!r}); from agent.keeper import main; main({run!r})"
 
 
@@ -72,7 +81,9 @@ def _places(plan: ReplicaPlan, around: Surroundings) -> dict[Path, list[str]]:
     return places
 
 
-def keeper_in_container(plan: ReplicaPlan, around: Surroundings, gpus: bool) -> tuple[list[str], list[str]]:
+def keeper_in_container(
+    python: str, plan: ReplicaPlan, around: Surroundings, gpus: bool
+) -> tuple[list[str], list[str]]:
     """The keeper as PID 1 of a container, and the command that removes what may be left of it."""
     runtime = container_runtime()
     if runtime is None:
@@ -106,8 +117,14 @@ def keeper_in_container(plan: ReplicaPlan, around: Surroundings, gpus: bool) -> 
     for scratch in plan.scratch:
         if scratch.path != "/dev/shm":
             argv += ["--tmpfs", scratch.path + (f":size={scratch.size}" if scratch.size else "")]
-    code = _KEEPER.format(folder=INSIDE, run=f"{INSIDE}/run")
+    pull = _PULL[plan.pull or "IfNotPresent"]
+    argv += ["--pull", "never" if plan.by_image else pull]
+    sentence = f"the image {plan.image} has Python %d.%d: {WITHOUT_PYTHON}"
+    code = f"import sys; {_OLD_PYTHON.format(sentence=sentence)}" + _KEEPER.format(folder=INSIDE, run=f"{INSIDE}/run")
     argv += ["--entrypoint", "python3", plan.image, "-I", "-S", "-c", code]
+    if plan.by_image:
+        by_image = _BY_IMAGE.format(folder=str(around.attempt), pull=pull, image=plan.image, args=list(plan.argv))
+        argv = [python, "-I", "-S", "-c", by_image, *argv]
     return argv, [runtime, "rm", "--force", around.name]
 
 

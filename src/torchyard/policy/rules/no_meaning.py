@@ -21,7 +21,6 @@ FIELDS = (
     "probes",
     "security",
     "image_pull_secrets",
-    "image_pull_policy",
     "create_home_dir",
     "tty",
     "stdin",
