@@ -266,6 +266,31 @@ async def test_no_device_is_needed_where_none_is_asked(place: Place, engine: Eng
     await reach(engine, handle, ReplicaState.RUNNING)
 
 
+async def test_remove_frees_the_devices_of_what_runs(place: Place, engine: Engine) -> None:
+    handle = await engine.prepare(place.plan(devices=2))
+    await engine.start(handle, NOTHING)
+    await reach(engine, handle, ReplicaState.RUNNING)
+    await engine.remove(handle)
+    assert (await engine.observe(handle)).gone
+    assert await free(engine) == DEVICES
+
+
+# Commands beside the ranks
+
+
+async def test_exec_is_there_where_the_engine_says_so(place: Place, engine: Engine) -> None:
+    handle = await engine.prepare(place.plan())
+    await engine.start(handle, NOTHING)
+    await reach(engine, handle, ReplicaState.RUNNING)
+    if engine.capabilities.exec:
+        running = await engine.exec(handle, "worker-0", ("/bin/sh", "-c", "exit 3"), tty=False)
+        assert await running.wait() == 3
+        await running.close()
+    else:
+        with pytest.raises(CannotStart):
+            await engine.exec(handle, "worker-0", ("true",), tty=False)
+
+
 # Files
 
 

@@ -28,6 +28,8 @@ from torchyard.domain.observation import (
 )
 from torchyard.engines.engine import Busy, CannotStart, Exec, FileReader, Secrets
 
+NO_EXEC = "a fake replica runs no commands"
+
 
 def _now() -> datetime:
     return datetime.now(UTC)
@@ -54,7 +56,9 @@ class FakeWorld:
     auto: bool = True
     obeys: bool = True
     capabilities: Capabilities = field(
-        default_factory=lambda: Capabilities(sandbox=True, container=True, in_place=True)
+        default_factory=lambda: Capabilities(
+            sandbox=True, container=True, exec=False, in_place=True, why_not={"exec": NO_EXEC}
+        )
     )
     foreign: dict[int, str] = field(default_factory=dict)
     """Devices that somebody else holds: index -> whose they are."""
@@ -199,6 +203,7 @@ class FakeEngine:
 
     async def remove(self, handle: Handle) -> None:
         self.world.attempts.pop(handle.key, None)
+        self.world._release(handle.key)
         self.world.removed.append(handle.key)
 
     async def changes(self) -> AsyncIterator[str]:
@@ -223,7 +228,7 @@ class FakeEngine:
     async def exec(
         self, handle: Handle, replica: str, argv: tuple[str, ...], tty: bool, rows: int = 24, columns: int = 80
     ) -> Exec:
-        raise CannotStart("a fake replica runs no commands")
+        raise CannotStart(NO_EXEC)
 
     async def make_claim(self, project: str, claim: str) -> None:
         self.world.files.setdefault((project, claim), {})
