@@ -282,6 +282,21 @@ async def test_a_supervisor_that_dies_at_once_says_why(here: LocalPlace) -> None
     assert one(await engine.observe(handle)).state is ReplicaState.PREPARED
 
 
+async def test_one_of_two_cannot_start(here: LocalPlace) -> None:
+    """The other one may run; a stop ends the attempt, and gives the devices back."""
+    engine = here.engine()
+    handle = await engine.prepare(here.plan(replicas=2, devices=1))
+    (Path(handle.ref) / "worker-1" / "replica.json").write_text("{")
+    with pytest.raises(CannotStart, match="worker-1"):
+        await engine.start(handle, Secrets({"PATH": os.environ["PATH"]}))
+    await engine.stop(handle, 0, "one cannot start")
+    seen = await over(engine, handle)
+    assert [r.stopped for r in seen.replicas] == [True, True]
+    await here.gone(handle.key)
+    (node,) = await engine.nodes()
+    assert all(device.free for device in node.devices)
+
+
 async def test_what_cannot_be_found_ends_as_in_a_shell(here: LocalPlace) -> None:
     engine = here.engine()
     handle = await here.launch(engine, here.run("no-such-program", "x"))

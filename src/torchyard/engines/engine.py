@@ -71,7 +71,8 @@ class Engine(Protocol):
         """Step one: make everything ready, run nothing. Idempotent by plan.key. Raises CannotStart, Unavailable."""
 
     async def start(self, handle: Handle, secrets: Secrets) -> None:
-        """Step two: let it run. Idempotent: what runs, ran or was stopped is left alone. Raises Busy, CannotStart."""
+        """Step two: let it run. Idempotent: what runs, ran or was stopped is left alone. Raises Busy, CannotStart,
+        Unavailable. After all but Busy some replicas may run: call again, or stop."""
 
     async def observe(self, handle: Handle) -> Observation:
         """What is there now. From the handle alone."""

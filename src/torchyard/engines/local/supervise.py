@@ -41,7 +41,8 @@ _SUPERVISOR = (
 
 
 def start(attempt: Path, devices: Devices, secrets: Secrets) -> None:
-    """Start every replica that was never started nor stopped. Raises Busy, CannotStart; then none of them was."""
+    """Start every replica that was never started nor stopped. Raises Busy; then none was started. Raises CannotStart,
+    Unavailable; then some may run, and whoever gives the attempt up has to stop it."""
     facts = records.read(attempt / "attempt.json")
     if facts is None:
         raise CannotStart(f"the attempt folder {attempt} is gone or damaged")
