@@ -12,9 +12,8 @@ from types import ModuleType
 import pytest
 
 from tests.engines.places import LocalPlace, one, over, reach
-from torchyard.domain.errors import Unavailable
 from torchyard.domain.observation import ReplicaState
-from torchyard.engines.engine import Busy
+from torchyard.engines.engine import Busy, CannotStart
 from torchyard.engines.local.devices import Devices, release
 
 ROOT = pytest.mark.skipif(os.getuid() != 0, reason="acting as another user needs root")
@@ -126,14 +125,41 @@ def test_what_a_dead_server_took_for_a_living_supervisor_is_held(folder: Path) -
     assert run_python(program) == run_python(program, *nested) == "['a-1', None]\n"
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", ["file", "file/locks"])
+def test_a_file_in_the_place_of_the_folder(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").write_text("")
-    place = Devices(tmp_path / "file" / "locks", 2)
-    assert holders(place) == [None, None]
-    with pytest.raises(Unavailable) as refused:
-        place.take(1, "a-1")
+    devices = Devices(tmp_path / place, 2)
+    assert holders(devices) == [None, None]
+    with pytest.raises(CannotStart) as refused:
+        devices.take(1, "a-1")
     assert refused.value.details is not None
     assert "TORCHYARD_LOCK_DIR" in refused.value.details
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o755, 0o744])
+def test_a_folder_that_is_not_for_this_user(folder: Path, mode: int) -> None:
+    """Of root, as another server that runs as root may have made it, or of ours with no rights."""
+    folder.mkdir(exist_ok=True)
+    program = (
+        "from pathlib import Path; from torchyard.engines.engine import CannotStart\n"
+        "from torchyard.engines.local.devices import Devices\n"
+        f"devices = Devices(Path({str(folder)!r}), 2)\n"
+        "try: print([d.held_by for d in devices.look()]); devices.take(1, 'a-1')\n"
+        "except CannotStart as refusal: print(refusal.details)"
+    )
+    root = os.getuid() == 0
+    if root:
+        for path in folder.parents:
+            if path.stat().st_uid == 0 and not path.stat().st_mode & 0o001:
+                path.chmod(path.stat().st_mode | 0o011)
+    folder.chmod(mode if root else mode & 0o500)
+    try:
+        said = run_python(program, *(("setpriv", "--reuid", "65534", "--clear-groups", "--") if root else ()))
+    finally:
+        folder.chmod(0o1777)
+    known, advice = said.splitlines()
+    assert known == "[None, None]"
+    assert str(folder) in advice and "TORCHYARD_LOCK_DIR" in advice
 
 
 @pytest.mark.anyio

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from torchyard.domain.errors import Unavailable
 from torchyard.domain.observation import Device
-from torchyard.engines.engine import Busy
+from torchyard.engines.engine import Busy, CannotStart
 from torchyard.engines.local import locks
 
 LEAST_SLOTS = 4
@@ -66,13 +65,18 @@ class Devices:
         return Device(index=unit.index, kind=unit.kind)
 
     def take(self, count: int, key: str, workload: str | None = None) -> list[tuple[int, int]]:
-        """Lock `count` devices: (index, open file). Raises Busy, keeping none, when there are not so many free ones.
-        Other servers read the attempt's key and the workload's name."""
+        """Lock `count` devices: (index, open file). Raises Busy, keeping none, when there are not so many free ones,
+        and CannotStart where the lock folder is of no use. Other servers read the attempt's key and the workload's
+        name."""
         taken: list[tuple[int, int]] = []
         for unit in self.units():
             if len(taken) == count:
                 break
-            handle = None if unit.strangers else self._lock(unit.index, key, workload)
+            try:
+                handle = None if unit.strangers else self._lock(unit.index, key, workload)
+            except CannotStart:
+                release([handle for _, handle in taken])
+                raise
             if handle is not None:
                 taken.append((unit.index, handle))
         if len(taken) < count:
@@ -88,7 +92,7 @@ class Devices:
             _make_folder(self._lock_dir)
             handle = _open(self._path(index))
         except OSError as problem:
-            raise Unavailable(
+            raise CannotStart(
                 f"devices cannot be locked: {problem}",
                 f"let every user write in {self._lock_dir}, or set TORCHYARD_LOCK_DIR alike for all servers",
             ) from problem
@@ -98,8 +102,9 @@ class Devices:
             os.close(handle)
             return None
         said = json.dumps({"key": key, "uid": os.getuid(), "since": time.time(), "workload": workload}).encode()
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, said, 0)
+        with contextlib.suppress(OSError):  # the lock counts; on a full disk it says nothing of its holder
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, said, 0)
         return handle
 
 

@@ -28,10 +28,10 @@ def _holders(table: str) -> dict[tuple[int, int, int], int]:
 
 
 def identity(path: Path) -> tuple[int, int, int] | None:
-    """The same three numbers for a file; None when there is none."""
+    """The same three numbers for a file; None when there is none that we can reach."""
     try:
         handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
     try:
         stat = os.fstat(handle)
