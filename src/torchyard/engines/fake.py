@@ -19,7 +19,6 @@ from torchyard.domain.observation import (
     Device,
     FileEntry,
     LogLine,
-    LostBecause,
     Node,
     Observation,
     RankSeen,
@@ -112,10 +111,6 @@ class FakeWorld:
                 code = None if signal is not None else code
                 self._see(key, name, state=ReplicaState.ENDED, code=code, signal=signal, ended_at=_now())
 
-    def lose(self, key: str, replica: str, because: LostBecause = LostBecause.SUPERVISOR) -> None:
-        """A replica is gone without an exit record."""
-        self._see(key, replica, state=ReplicaState.LOST, lost=because, ended_at=_now())
-
     def say(self, key: str, replica: str, text: str, rank: int | None = 0, kind: str = "o") -> None:
         """A replica prints a line."""
         attempt = self.attempts[key]
@@ -131,10 +126,6 @@ class FakeWorld:
                 text=text,
             )
         )
-
-    def forget(self, key: str) -> None:
-        """The cluster loses an attempt as if it had never been."""
-        del self.attempts[key]
 
 
 class FakeEngine:
