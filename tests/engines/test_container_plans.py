@@ -3,14 +3,19 @@
 import json
 import os
 import shlex
+import stat
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.engines.images import buildah, make_python
-from tests.engines.places import LocalPlace, one, over
+from tests.engines.places import LocalPlace, one, over, until
+from tests.engines.test_launch import archive
+from torchyard.domain.launch import Mount
 from torchyard.domain.spec import Isolation
+from torchyard.engines.local import isolation
 
 pytestmark = [
     pytest.mark.anyio,
@@ -89,6 +94,48 @@ async def test_an_image_that_is_always_pulled(here: LocalPlace) -> None:
     """No registry has it: to pull it fails, though it is here."""
     for by_image in (False, True):
         assert "torchyard-test-python" in await refusal(here, image=make_python(), pull="Always", by_image=by_image)
+
+
+async def test_an_image_with_a_user_of_its_own(here: LocalPlace) -> None:
+    """It writes into its claim, its code's folder and its ranks' logs, and runs commands beside itself."""
+    engine = here.engine()
+    await engine.make_claim("default", "ckpt")
+    script = "echo $$ > /ckpt/pid; echo x > file; mkdir $PET_LOG_DIR/logs; id -u; until test -e /ckpt/end; do :; done"
+    made = here.run(
+        "sh",
+        "-c",
+        script.replace("id -u", "python3 -c 'import os; print(os.getuid())'"),
+        image=image("user", user="1234:1234"),
+        mounts=(Mount(claim="ckpt", path="/ckpt"),),
+        code=archive(here, main="x"),
+        **CONTAINER,
+    )
+    handle = await here.launch(engine, made)
+    await until(lambda: engine.log_size(handle, "worker-0"))
+    beside = await engine.exec(handle, "worker-0", ("sh", "-c", "echo > /ckpt/end; exit 3"), tty=False)
+    assert await beside.wait() == 3
+    await beside.close()
+    assert one(await over(engine, handle)).code == 0
+    assert [line.text async for line in engine.logs(handle, "worker-0", 0, follow=False)] == ["1234"]
+    assert stat.S_IMODE(Path(handle.ref).stat().st_mode) == 0o700
+
+
+async def test_only_our_own_folders_are_labelled(here: LocalPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolation, "SELINUX", here.folder)
+    mine = here.folder / "mine"
+    mine.mkdir(mode=0o755)
+    engine = here.engine()
+    await engine.make_claim("default", "ckpt")
+    mounts = (Mount(claim="ckpt", path="/ckpt", read_only=True), Mount(claim=str(mine), path="/mine"))
+    made = here.run("sh", "-c", "echo well", image=make_python(), mounts=mounts, **CONTAINER)
+    assert await here.output(made) == ["well"]
+    attempt = here.settings.data / "projects" / "default" / "workloads" / made.workload_id / "attempts" / "1"
+    words = json.loads((attempt / "worker-0" / "replica.json").read_text())["keeper_argv"]
+    volumes = {word.split(":")[1]: word.split(":")[2:] for flag, word in pairwise(words) if flag == "--volume"}
+    assert volumes.pop("/mine") == []
+    assert volumes.pop("/ckpt") == ["ro,z"]
+    assert all("z" in options[0] for options in volumes.values())
+    assert stat.S_IMODE(mine.stat().st_mode) == 0o755
 
 
 async def test_an_image_with_an_old_python(here: LocalPlace) -> None:

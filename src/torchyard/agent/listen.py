@@ -1,4 +1,4 @@
-"""Unix sockets that only their owner may use. Knows no protocol."""
+"""Unix sockets, for those whose folder they lie in. Knows no protocol."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ _PATIENCE = 10.0
 
 def listen(folder: int, name: str) -> socket.socket:
     """Listen under a name in an open folder, which becomes the working folder: the absolute path of a socket may be
-    longer than a socket's name can be."""
+    longer than a socket's name can be. Whoever may write in the folder may connect: the other side of a container's
+    wall may be another user."""
     os.fchdir(folder)
+    for_all = os.fstat(folder).st_mode & 0o002
     os.close(folder)
     listener = socket.socket(socket.AF_UNIX)
-    mask = os.umask(0o177)
+    mask = os.umask(0o111 if for_all else 0o177)
     try:
         listener.bind(name)
     finally:

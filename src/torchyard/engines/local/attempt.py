@@ -62,13 +62,22 @@ def _fill(layout: Layout, plan: LaunchPlan, final: Path, fresh: Path, gpus: bool
     for claim, folder in claims.items():
         if not folder.is_dir():
             raise CannotStart(f"the claim {claim} has no folder", f"make it: torchyard pvc create {claim}")
+    if plan.isolation is Isolation.CONTAINER:
+        # The image's user may be anybody; the folders above keep the other users of this machine out.
+        for folder in claims.values():
+            if layout.owns(folder):
+                folder.parent.chmod(0o700)
+                folder.chmod(0o777)
     for replica in plan.replicas:
         folder = fresh / replica.name
         for name in ("run", "ranks", "work"):
             (folder / name).mkdir(mode=0o700, parents=True)
         if plan.code is not None:
             _unpack(layout.code(plan.code), folder / "work")
-        record = _record(plan, replica, final, claims, port, gpus)
+        if plan.isolation is Isolation.CONTAINER:
+            for name in ("run", "ranks", "work"):
+                (folder / name).chmod(0o777)
+        record = _record(layout, plan, replica, final, claims, port, gpus)
         (folder / "replica.json").write_text(json.dumps(record))
     names = [replica.name for replica in plan.replicas]
     devices = {replica.name: replica.devices for replica in plan.replicas}
@@ -78,13 +87,20 @@ def _fill(layout: Layout, plan: LaunchPlan, final: Path, fresh: Path, gpus: bool
 
 
 def _record(
-    plan: LaunchPlan, replica: ReplicaPlan, final: Path, claims: Mapping[str, Path], port: int, gpus: bool
+    layout: Layout,
+    plan: LaunchPlan,
+    replica: ReplicaPlan,
+    final: Path,
+    claims: Mapping[str, Path],
+    port: int,
+    gpus: bool,
 ) -> dict[str, Any]:
     """What the supervisor is to do."""
     home = final / replica.name
     container = plan.isolation is Isolation.CONTAINER
     code_at, cwd = _where(plan, replica, home)
-    around = Surroundings(final, home, claims, code_at, f"torchyard-{plan.key}-{replica.name}")
+    name = f"torchyard-{plan.key}-{replica.name}"
+    around = Surroundings(final, home, claims, frozenset(filter(layout.owns, claims.values())), code_at, name)
     cleanup: list[str] | None = None
     match plan.isolation:
         case Isolation.PROCESS:

@@ -12,6 +12,7 @@ from torchyard.domain.launch import ReplicaPlan
 from torchyard.engines.engine import CannotStart
 
 MOST_NEIGHBOURS = 500
+SELINUX = Path("/sys/fs/selinux")
 INSIDE = "/torchyard"
 """Where the agent and its folders are seen in a container."""
 WITHOUT_PYTHON = (
@@ -33,6 +34,8 @@ class Surroundings:
     attempt: Path
     replica: Path
     claims: Mapping[str, Path]
+    own: frozenset[Path]
+    """The claims' folders that are torchyard's; the others are the user's."""
     code_at: str | None
     """Where the replica's copy of the code is seen; None: there is no copy."""
     name: str
@@ -107,13 +110,14 @@ def keeper_in_container(
     if gpus:
         argv += ["--device", "nvidia.com/gpu=all"] if Path(runtime).name == "podman" else ["--gpus", "all"]
     argv += ["--ipc", "host"] if plan.shm is None else ["--shm-size", str(plan.shm)]
-    argv += ["--volume", f"{around.attempt / 'agent'}:{INSIDE}/agent:ro"]
+    argv += _volume(around.attempt / "agent", f"{INSIDE}/agent", read_only=True)
     for name in ("run", "ranks"):
-        argv += ["--volume", f"{around.replica / name}:{INSIDE}/{name}"]
+        argv += _volume(around.replica / name, f"{INSIDE}/{name}")
     for mount in plan.mounts:
-        argv += ["--volume", f"{around.claims[mount.claim]}:{mount.path}{':ro' if mount.read_only else ''}"]
+        folder = around.claims[mount.claim]
+        argv += _volume(folder, mount.path, read_only=mount.read_only, own=folder in around.own)
     if around.code_at is not None:
-        argv += ["--volume", f"{around.replica / 'work'}:{around.code_at}"]
+        argv += _volume(around.replica / "work", around.code_at)
     for scratch in plan.scratch:
         if scratch.path != "/dev/shm":
             argv += ["--tmpfs", scratch.path + (f":size={scratch.size}" if scratch.size else "")]
@@ -126,6 +130,12 @@ def keeper_in_container(
         by_image = _BY_IMAGE.format(folder=str(around.attempt), pull=pull, image=plan.image, args=list(plan.argv))
         argv = [python, "-I", "-S", "-c", by_image, *argv]
     return argv, [runtime, "rm", "--force", around.name]
+
+
+def _volume(folder: Path, path: str, read_only: bool = False, own: bool = True) -> list[str]:
+    # SELinux lets a container see what carries a container's label; a user's own folder is never given one.
+    options = ["ro"] * read_only + ["z"] * (own and SELINUX.exists())
+    return ["--volume", ":".join([str(folder), path, *([",".join(options)] if options else [])])]
 
 
 def container_runtime() -> str | None:

@@ -14,6 +14,10 @@ class Layout:
         """A claim is a folder of its project."""
         return self.data / "projects" / project / "claims" / claim
 
+    def owns(self, folder: Path) -> bool:
+        """It lies in the data folder, and is not one of the user's that a claim names."""
+        return folder.resolve().is_relative_to(self.data.resolve())
+
     def attempt(self, project: str, workload_id: str, number: int) -> Path:
         """An attempt's folder; once made it stays, so that the attempt can never start twice."""
         return self.data / "projects" / project / "workloads" / workload_id / "attempts" / str(number)
