@@ -3,11 +3,17 @@
 import json
 import os
 import shlex
+import shutil
 import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from tests.engines.images import buildah, make_python
@@ -148,3 +154,64 @@ async def test_an_image_without_python(here: LocalPlace) -> None:
     container = buildah("from", "scratch")
     buildah("commit", "--quiet", "--rm", container, "localhost/torchyard-test-empty:1")
     assert "torchyard needs python3 in the image" in await refusal(here, image="localhost/torchyard-test-empty:1")
+
+
+ROOTLESS = """
+set -e
+printf 'nobody:200000:65536\\n' > subids
+mount --bind subids /etc/subuid
+mount --bind subids /etc/subgid
+mkdir home run place
+chown nobody home run place
+chmod 700 run
+export HOME=$PWD/home XDG_RUNTIME_DIR=$PWD/run
+as_nobody="setpriv --reuid 65534 --regid 65534 --clear-groups"
+# It may read everything, as this interpreter may lie in a folder of root's.
+reads="--inh-caps +dac_read_search --ambient-caps +dac_read_search"
+$as_nobody podman load --quiet --input image.tar >&2
+$as_nobody $reads -- "$@"
+$as_nobody podman unshare rm -rf home/.local
+kill $(cat run/libpod/tmp/pause.pid)
+"""
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A folder for everybody with a short name: podman's sockets in it have long ones."""
+    with tempfile.TemporaryDirectory(prefix="ty") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@pytest.mark.skipif(os.getuid() != 0 or shutil.which("newuidmap") is None, reason="acting as another user needs root")
+async def test_without_root_the_images_user_is_the_user_who_runs_it(short: Path) -> None:
+    """What it writes belongs to that user, and so do the logs that only their owner may read."""
+    wanted = [image("numbered", user="1234:1234"), image("plain")]
+    subprocess.run(["podman", "save", "--multi-image-archive", "-qo", short / "image.tar", *wanted], check=True)
+    (short / "image.tar").chmod(0o644)
+    script = (
+        "mkdir -m 700 $PET_LOG_DIR/logs; echo x > /ckpt/$0; "
+        "python3 -c 'import os; print(os.getuid(), os.stat(\"/ckpt\").st_uid)'"
+    )
+    program = (
+        "import asyncio, os; from pathlib import Path\n"
+        "from tests.engines.places import LocalPlace; from torchyard.domain.launch import Mount\n"
+        "from torchyard.domain.spec import Isolation\n"
+        "async def main():\n"
+        f"    place = LocalPlace(Path({str(short)!r}) / 'place')\n"
+        "    await place.engine().make_claim('default', 'ckpt')\n"
+        f"    for image in {wanted!r}:\n"
+        f"        made = place.run('sh', '-c', {script!r}, image.split('-')[-1], image=image, shm=2**20,\n"
+        "            pull='Never', isolation=Isolation.CONTAINER, mounts=(Mount(claim='ckpt', path='/ckpt'),))\n"
+        "        print(await place.output(made))\n"
+        "    claim = place.settings.data / 'projects/default/claims/ckpt'\n"
+        "    print(*(os.stat(path).st_uid for path in claim.iterdir()))\n"
+        "    print(*place.settings.data.glob('**/ranks/*'))\n"
+        "asyncio.run(main())"
+    )
+    words = ["unshare", "--mount", "--", "bash", "-c", ROOTLESS, "bash", sys.executable, "-c", program]
+    root = str(Path(__file__).parent.parent.parent)
+    env = {**os.environ, "PYTHONPATH": f"{root}/src:{root}"}
+    done = await anyio.run_process(words, cwd=short, env=env, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout.decode().splitlines() == ["['1234 1234']", "['0 0']", "65534 65534", ""]

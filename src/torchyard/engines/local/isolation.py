@@ -21,9 +21,7 @@ WITHOUT_PYTHON = (
 )
 _OLD_PYTHON = "sys.version_info < (3, 9) and sys.exit({sentence!r} % sys.version_info[:2]); "
 _PULL = {"Always": "always", "IfNotPresent": "missing", "Never": "never"}
-_BY_IMAGE = (
-    "import sys; sys.path.insert(0, {folder!r}); from agent.image import main; main({pull!r}, {image!r}, {args!r})"
-)
+_LOOK_AT_IMAGE = "import sys; sys.path.insert(0, {folder!r}); from agent.image import main; main(*{what!r})"
 _KEEPER = "import sys; sys.path.insert(0, {folder!r}); from agent.keeper import main; main({run!r})"
 
 
@@ -122,13 +120,14 @@ def keeper_in_container(
         if scratch.path != "/dev/shm":
             argv += ["--tmpfs", scratch.path + (f":size={scratch.size}" if scratch.size else "")]
     pull = _PULL[plan.pull or "IfNotPresent"]
-    argv += ["--pull", "never" if plan.by_image else pull]
+    rootless = Path(runtime).name == "podman" and os.getuid() != 0
+    argv += ["--pull", "never" if plan.by_image or rootless else pull]
     sentence = f"the image {plan.image} has Python %d.%d: {WITHOUT_PYTHON}"
     code = f"import sys; {_OLD_PYTHON.format(sentence=sentence)}" + _KEEPER.format(folder=INSIDE, run=f"{INSIDE}/run")
     argv += ["--entrypoint", "python3", plan.image, "-I", "-S", "-c", code]
-    if plan.by_image:
-        by_image = _BY_IMAGE.format(folder=str(around.attempt), pull=pull, image=plan.image, args=list(plan.argv))
-        argv = [python, "-I", "-S", "-c", by_image, *argv]
+    if plan.by_image or rootless:
+        what = (pull, plan.image, list(plan.argv) if plan.by_image else None, rootless)
+        argv = [python, "-I", "-S", "-c", _LOOK_AT_IMAGE.format(folder=str(around.attempt), what=what), *argv]
     return argv, [runtime, "rm", "--force", around.name]
 
 
