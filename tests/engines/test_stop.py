@@ -1,4 +1,4 @@
-"""Stops when things are not as they should be: a full disk, a supervisor that does not answer."""
+"""Stops and starts when things are not as they should be: a full disk, a supervisor that does not answer."""
 
 import json
 import os
@@ -38,6 +38,16 @@ async def test_a_stop_on_a_full_disk(here: LocalPlace) -> None:
         await engine.stop(handle, 5, "enough")
     seen = one(await over(engine, handle))
     assert (seen.state, seen.stopped) == (ReplicaState.ENDED, True)
+
+
+async def test_a_start_on_a_full_disk_comes_later(here: LocalPlace) -> None:
+    engine = here.engine()
+    handle = await engine.prepare(here.plan(devices=1))
+    with full_disk(), pytest.raises(Unavailable, match="cannot be started"):
+        await engine.start(handle, Secrets({"PATH": os.environ["PATH"]}))
+    await engine.start(handle, Secrets({"PATH": os.environ["PATH"]}))
+    await reach(engine, handle, ReplicaState.RUNNING)
+    assert here.starts(handle.key, "worker-0") == 1
 
 
 async def test_a_start_that_cannot_be_forbidden_on_a_full_disk(here: LocalPlace) -> None:

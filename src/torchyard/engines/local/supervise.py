@@ -57,6 +57,8 @@ def start(attempt: Path, devices: Devices, secrets: Secrets) -> None:
             words.append(_spawn(attempt, name, facts, mine, devices.are_gpus, secrets))
         for name, word in zip(fresh, words, strict=True):
             _await_started(attempt / name, word)
+    except OSError as problem:
+        raise Unavailable(f"the attempt cannot be started: {problem}", "free space, then it goes on") from problem
     finally:
         release(handles)
         for word in words:
