@@ -1,8 +1,12 @@
-"""For all tests: where every service is there (TORCHYARD_TEST_ALL), nothing may be skipped."""
+"""For all tests: with every service there (TORCHYARD_TEST_ALL) nothing may be skipped; properties have no clock."""
 
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
 
 
 @pytest.hookimpl(trylast=True)

@@ -2,7 +2,7 @@
 
 import itertools
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from torchyard.agent.lines import IDLE, LONGEST, Lines, Parted
@@ -100,7 +100,6 @@ def test_a_picture_that_was_shown_while_it_waited_is_ended() -> None:
     assert lines.feed(b"\r2%\n", 3) == [(b"or", b""), (b"o", b"2%")]
 
 
-@settings(deadline=None)
 @given(
     st.integers(0, 3 * LONGEST), st.sampled_from([b"x", "€".encode(), b"\xff"]), st.sampled_from([b"\n", b"\r", b""])
 )

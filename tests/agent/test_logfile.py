@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from torchyard.agent.logfile import LogFile, Record
@@ -85,7 +85,6 @@ def test_a_line_whose_rest_was_lost_is_ended(tmp_path: Path) -> None:
     ]
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2000), st.integers(1, 30)), max_size=8))
 def test_nothing_is_lost_uncounted(steps: list[tuple[int, int]]) -> None:
     with TemporaryDirectory() as name:

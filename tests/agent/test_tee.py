@@ -4,7 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from torchyard.agent.follow import RankFile
@@ -13,7 +13,6 @@ from torchyard.agent.tee import Copies
 WORDS = st.sampled_from(["rank", "rank says", "loss: 0.1", "x", "ü", "\r\n", "\n", "\r", ""])
 
 
-@settings(deadline=None)
 @given(st.lists(WORDS, max_size=12), st.lists(WORDS, max_size=12), st.lists(st.integers(0, 30), max_size=6))
 def test_whatever_a_rank_says(out: list[str], err: list[str], cuts: list[int]) -> None:
     """Its lines and broken-off lines, copied as text; then the launcher's own words on the same line."""

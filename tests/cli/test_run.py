@@ -276,7 +276,7 @@ def test_gpu_where_there_is_none() -> None:
         size_of(Launcher(nproc="gpu"), None, 1, [CPU_NODE])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8), max_size=5))
 def test_arguments_arrive_as_they_were(arguments: list[str]) -> None:
     assert shlex.split(spec("train.py", *arguments)["command"])[4:] == ["train.py", *arguments]

@@ -104,7 +104,7 @@ _NAMES = st.text("abcXYZ09._-ä", min_size=1, max_size=12).filter(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.dictionaries(_NAMES, st.binary(max_size=50), max_size=6))
 def test_what_is_packed_is_what_was_there(tmp_path_factory: pytest.TempPathFactory, files: dict[str, bytes]) -> None:
     folder = tmp_path_factory.mktemp("code")

@@ -76,9 +76,9 @@ class MortalEngine(FakeEngine):
         await super().stop(handle, grace, reason)
         self.reaper.point()
 
-    async def remove(self, handle: Handle) -> None:
+    async def remove(self, project: str, workload_id: str) -> None:
         self.reaper.point()
-        await super().remove(handle)
+        await super().remove(project, workload_id)
         self.reaper.point()
 
 

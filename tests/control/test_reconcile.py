@@ -84,7 +84,7 @@ def test_the_sealed_environment_goes_with_its_workload(tmp_path: Path) -> None:
         engine = FakeEngine(FakeWorld())
         yard = make_yard(tmp_path, engine)
         workload = await ran(yard, engine)
-        assert plans.secrets(yard, workload) == Secrets(env={"SECRET": "s"})
+        assert plans.secrets(yard, workload) == Secrets(caller={"SECRET": "s"}, named={"master-0": {}, "worker-0": {}})
         await ask.delete(yard, workload.id, ANN)
         await reconcile(yard, workload.id)
         with pytest.raises(NotFound, match="is missing"):

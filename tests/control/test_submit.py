@@ -66,5 +66,5 @@ def test_an_excluded_secret_is_hidden_and_not_delivered() -> None:
         {"name": "EPOCHS", "value": "3"},
     ]
     clean, secret = seal_variables(submission(spec={"environmentVariables": variables}))
-    assert secret == {"WANDB_API_KEY": "two"}
+    assert secret == {"spec": {"WANDB_API_KEY": "two"}}
     assert [v.value for v in clean.spec.environment_variables] == ["(sealed)", "(sealed)", "3"]

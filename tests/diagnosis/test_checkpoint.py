@@ -52,7 +52,7 @@ def test_a_file_whose_writer_was_killed(kept: float) -> None:
     assert found.problem and found.problem.startswith("the file is cut off")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 10_000))
 def test_no_shorter_file_is_whole(cut: int) -> None:
     data = snapshot()
@@ -98,7 +98,7 @@ def test_a_hostile_zip_is_refused_without_taking_memory() -> None:
     assert "damaged" in str(check(bytes(data), deep=True).problem)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(st.binary(max_size=200), st.integers(0, 5300), st.booleans(), st.sampled_from(["a.pt", "a.safetensors"]))
 def test_nothing_in_a_file_can_break_it(noise: bytes, at: int, deep: bool, name: str) -> None:
     for base in (snapshot(), tensors()):

@@ -582,7 +582,7 @@ _REPLICA = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(_REPLICA, max_size=2),
     st.lists(_LINE, max_size=25),

@@ -194,7 +194,7 @@ _PIECES = st.sampled_from(
 _WORDS = st.lists(st.one_of(_PIECES, st.integers(0, 10**20).map(str), st.text(max_size=4)), max_size=14).map("".join)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(st.tuples(_WORDS, st.sampled_from([None, 0, 1]), st.floats(-10, 1e6)), max_size=12),
     st.none() | st.integers(1, 50),
@@ -213,7 +213,7 @@ def test_it_never_raises_and_never_goes_beyond_the_total(
             assert found.eta is None or found.eta >= 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(1, 10**9), st.integers(0, 10**9), st.sampled_from(["Epoch {}/{}", "step {} of {}", "iter: {}/{}"]))
 def test_it_finds_what_is_there(total: int, step: int, shape: str) -> None:
     step = step % (total + 1)

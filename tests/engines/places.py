@@ -27,6 +27,8 @@ PATIENCE = 30.0
 T = TypeVar("T")
 PUPPET = 'echo x >> "$STRINGS/starts"; while read -r line; do eval "$line"; done 3<> "$STRINGS/orders" <&3'
 
+Named = dict[str, dict[str, str]]
+
 
 def plan(*replicas: ReplicaPlan, number: int = 1, workload_id: str | None = None, **more: Any) -> LaunchPlan:
     """An attempt of a workload of its own."""
@@ -186,16 +188,16 @@ class LocalPlace:
     async def say(self, key: str, name: str, *lines: str) -> None:
         await self.order(key, name, *(f"echo '{line}'" for line in lines))
 
-    async def launch(self, engine: Engine, made: LaunchPlan, **secrets: str) -> Handle:
-        """Both steps."""
+    async def launch(self, engine: Engine, made: LaunchPlan, named: Named | None = None, **caller: str) -> Handle:
+        """Both steps; `named` are the secrets of each replica's spec."""
         handle = await engine.prepare(made)
-        await engine.start(handle, Secrets(secrets or {"PATH": os.environ["PATH"]}))
+        await engine.start(handle, Secrets(caller or {"PATH": os.environ["PATH"]}, named or {}))
         return handle
 
-    async def output(self, made: LaunchPlan, **secrets: str) -> list[str]:
+    async def output(self, made: LaunchPlan, named: Named | None = None, **caller: str) -> list[str]:
         """What an attempt of one replica prints until it ends, which it must do well."""
         engine = self.engine()
-        handle = await self.launch(engine, made, **secrets)
+        handle = await self.launch(engine, made, named, **caller)
         seen = one(await over(engine, handle), made.replicas[0].name)
         lines = [line async for line in engine.logs(handle, seen.name, 0, follow=False)]
         assert (seen.code, seen.reason) == (0, None), (seen, [line.text for line in lines])

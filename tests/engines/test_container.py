@@ -91,9 +91,9 @@ def test_the_digits_image_trains_in_two_containers(place: Place, tmp_path: Path)
     place.torchyard(
         *words, "--existing-pvc", "claimname=checkpoints,path=/checkpoints", "--command", "--", "bash", "run.sh"
     )
-    until(lambda: place.phase("digits") in ("Completed", "Failed"), 400)
+    until(lambda: place.row("digits")["phase"] in ("Completed", "Failed"), 400)
     log = place.torchyard("logs", "digits").stdout
-    assert place.phase("digits") == "Completed", log
+    assert place.row("digits")["phase"] == "Completed", log
     assert "epoch 4/4" in log and "test accuracy" in log
     found = json.loads(place.torchyard("checkpoint", "list", "digits", "-o", "json").stdout)
     assert [(c["path"], c["complete"]) for c in found] == [("snapshot.pt", True)]

@@ -113,13 +113,14 @@ async def test_stop_before_start_is_for_ever(place: Place, engine: Engine) -> No
 
 
 async def test_what_the_cluster_does_not_know_cannot_start(place: Place, engine: Engine) -> None:
-    handle = await engine.prepare(place.plan())
-    await engine.remove(handle)
+    wanted = place.plan()
+    handle = await engine.prepare(wanted)
+    await engine.remove(wanted.project, wanted.workload_id)
     assert (await engine.observe(handle)).gone
     with pytest.raises(CannotStart):
         await engine.start(handle, NOTHING)
     await engine.stop(handle, 1, "gone")
-    await engine.remove(handle)
+    await engine.remove(wanted.project, wanted.workload_id)
 
 
 # The end
@@ -267,10 +268,11 @@ async def test_no_device_is_needed_where_none_is_asked(place: Place, engine: Eng
 
 
 async def test_remove_frees_the_devices_of_what_runs(place: Place, engine: Engine) -> None:
-    handle = await engine.prepare(place.plan(devices=2))
+    wanted = place.plan(devices=2)
+    handle = await engine.prepare(wanted)
     await engine.start(handle, NOTHING)
     await reach(engine, handle, ReplicaState.RUNNING)
-    await engine.remove(handle)
+    await engine.remove(wanted.project, wanted.workload_id)
     assert (await engine.observe(handle)).gone
     assert await free(engine) == DEVICES
 

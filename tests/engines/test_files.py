@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engines.places import LocalPlace
@@ -94,7 +94,6 @@ async def test_the_claim_itself_is_no_file(engine: LocalEngine, claim: Path, pat
     assert (claim / "a" / "b").exists()
 
 
-@settings(deadline=None)
 @given(paths)
 def test_any_path_is_answered_with_a_sentence(path: str) -> None:
     async def ask(engine: LocalEngine, claim: str) -> None:

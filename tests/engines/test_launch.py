@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -53,18 +54,28 @@ async def test_without_a_caller_it_has_little_of_the_servers(here: LocalPlace, m
     monkeypatch.setenv("OF_THE_SERVER", "secret")
     monkeypatch.setenv("LANG", "C.UTF-8")
     engine = here.engine()
-    handle = await here.launch(engine, here.run("env"), TORCHYARD_SECRET_NAMES="")
+    handle = await engine.prepare(here.run("env"))
+    await engine.start(handle, Secrets())
     await over(engine, handle)
     said = [line.text async for line in engine.logs(handle, "worker-0", 0, follow=False)]
     assert {f"PATH={os.environ['PATH']}", "LANG=C.UTF-8"} <= set(said)
-    assert not [line for line in said if "OF_THE_SERVER" in line or "SECRET_NAMES" in line]
+    assert not [line for line in said if "OF_THE_SERVER" in line]
 
 
-async def test_a_sealed_variable_wins_and_its_list_is_dropped(here: LocalPlace) -> None:
+async def test_a_sealed_variable_wins(here: LocalPlace) -> None:
     made = here.run("env", env={"API_KEY": "(sealed)"})
-    lines = await here.output(made, PATH=os.environ["PATH"], API_KEY="k1", TORCHYARD_SECRET_NAMES="API_KEY")
-    assert "API_KEY=k1" in lines
-    assert not [line for line in lines if line.startswith("TORCHYARD_SECRET_NAMES")]
+    named = {"worker-0": {"API_KEY": "k1"}}
+    assert "API_KEY=k1" in await here.output(made, named, PATH=os.environ["PATH"], API_KEY="the caller's")
+
+
+async def test_each_replica_gets_the_secrets_of_its_own_spec(here: LocalPlace) -> None:
+    engine = here.engine()
+    made = here.note(plan(*(replica(name, "sh", "-c", "echo $API_KEY") for name in ("master-0", "worker-0"))))
+    named = {"master-0": {"API_KEY": "m"}, "worker-0": {"API_KEY": "w"}}
+    handle = await here.launch(engine, made, named)
+    await over(engine, handle)
+    for name, value in (("master-0", "m"), ("worker-0", "w")):
+        assert [line.text async for line in engine.logs(handle, name, 0, follow=False)] == [value]
 
 
 async def test_secrets_are_never_written_down(here: LocalPlace) -> None:
@@ -202,14 +213,14 @@ async def test_prepare_by_many_at_once(here: LocalPlace) -> None:
 
 async def test_remove_takes_what_a_killed_server_left(here: LocalPlace) -> None:
     engine = here.engine()
-    handle = await here.launch(engine, here.run("true"))
+    made = here.run("true")
+    handle = await here.launch(engine, made)
     await over(engine, handle)
-    left = Path(handle.ref).parent / ".1-deadbeef"
-    (left / "worker-0").mkdir(parents=True)
-    await engine.remove(handle)
-    assert not left.exists()
-    assert not Path(handle.ref).exists()
-    assert not Path(handle.ref).parent.exists()
+    # Prepared and never told to anybody; and one that was not even whole.
+    await engine.prepare(replace(made, key=f"{made.workload_id}-2", attempt=2))
+    (Path(handle.ref).parent / ".3-deadbeef" / "worker-0").mkdir(parents=True)
+    await engine.remove(made.project, made.workload_id)
+    assert not Path(handle.ref).parent.parent.exists()
 
 
 # Start and stop

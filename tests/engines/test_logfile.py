@@ -27,7 +27,7 @@ def read(path: Path, after: int = 0) -> list[LogLine]:
     return list(logfile.read(path, after, 3, "worker-1"))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(records, st.integers(0, 60))
 def test_every_position_gives_what_comes_behind_it(said: list[tuple[bytes, bytes, bytes]], torn: int) -> None:
     data = b"".join(line(*record) for record in said)

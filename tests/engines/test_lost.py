@@ -144,7 +144,7 @@ async def test_a_folder_that_is_gone(here: LocalPlace) -> None:
     handle = await running(here, engine)
     (Path(handle.ref) / "attempt.json").unlink()
     assert (await engine.observe(handle)).gone
-    await engine.remove(handle)
+    await engine.remove("default", handle.key.rpartition("-")[0])
     await here.gone(handle.key)
 
 

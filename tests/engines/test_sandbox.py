@@ -130,8 +130,8 @@ async def test_environment(here: LocalPlace) -> None:
 
 async def test_a_sealed_variable_of_the_spec_is_let_in(here: LocalPlace) -> None:
     made = here.run("sh", "-c", "echo $WANDB_API_KEY$OTHER_KEY", isolation=Isolation.SANDBOX, shm=POD_SHM)
-    secrets = {"WANDB_API_KEY": "k", "OTHER_KEY": "no", "TORCHYARD_SECRET_NAMES": "WANDB_API_KEY"}
-    assert await here.output(made, PATH=os.environ["PATH"], **secrets) == ["k"]
+    named = {"worker-0": {"WANDB_API_KEY": "k"}}
+    assert await here.output(made, named, PATH=os.environ["PATH"], OTHER_KEY="no") == ["k"]
 
 
 @pytest.mark.parametrize(

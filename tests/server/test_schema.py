@@ -25,7 +25,7 @@ def test_no_input_breaks_it(operations: list[Any], http: httpx.Client, token: st
     for operation in operations:
 
         @given(case=operation.as_strategy())
-        @settings(max_examples=6, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=6, database=None, suppress_health_check=list(HealthCheck))
         def asked(case: Any) -> None:
             if "workload_id" in case.path_parameters and case.method == "GET":
                 case.path_parameters["workload_id"] = identity

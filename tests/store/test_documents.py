@@ -22,7 +22,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     opened.dispose()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(workload=samples.workloads)
 def test_a_workload_comes_back_whole(database: Database, workload: Workload) -> None:
     with write(database) as c:
@@ -35,7 +35,7 @@ def test_a_workload_comes_back_whole(database: Database, workload: Workload) -> 
     assert JSON.dump_json(kept) == JSON.dump_json(workload), "equal is not enough: 1 == True == 1.0"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(first=samples.attempts, second=samples.attempts)
 def test_an_attempt_is_kept_as_last_seen(database: Database, first: Attempt, second: Attempt) -> None:
     with write(database) as c:

@@ -81,9 +81,10 @@ def resume_source(yard: Yard, submission: Submission) -> ResumeSource | None:
     return ResumeSource(claim=chosen.claim_name, path=inside, mount_path=chosen.path)
 
 
-def seal(yard: Yard, workload_id: str, environment: dict[str, str]) -> bytes:
-    """The environment, readable with this server's key only."""
-    return yard.sealer.seal(json.dumps(environment).encode(), context=workload_id)
+def seal(yard: Yard, workload_id: str, caller: dict[str, str], named: dict[str, dict[str, str]]) -> bytes:
+    """The caller's environment and each spec's secret variables, readable with this server's key only."""
+    text = json.dumps({"caller": caller, "named": named})
+    return yard.sealer.seal(text.encode(), context=workload_id)
 
 
 def secrets(yard: Yard, workload: Workload) -> Secrets:
@@ -94,7 +95,10 @@ def secrets(yard: Yard, workload: Workload) -> Secrets:
         blob = sealed.fetch(connection, workload.id)
     if blob is None:
         raise NotFound(f"the sealed environment of {workload.name} is missing")
-    return Secrets(env=json.loads(yard.sealer.open(blob, context=workload.id)))
+    kept = json.loads(yard.sealer.open(blob, context=workload.id))
+    submission = workload.submission
+    named = {name: kept["named"].get(submission.replica_field(name), {}) for name in submission.replicas}
+    return Secrets(caller=kept["caller"], named=named)
 
 
 def forget_secrets(yard: Yard, workload: Workload) -> None:

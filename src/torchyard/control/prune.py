@@ -60,9 +60,7 @@ async def _forget(yard: Yard, old: Workload, actor: Actor) -> None:
             if mine.workload != old:
                 # Somebody has resumed it since.
                 return
-            for attempt in await attempts_of(yard, old.id):
-                if attempt.handle is not None:
-                    await yard.engine(old.cluster).remove(attempt.handle)
+            await yard.engine(old.cluster).remove(old.project, old.id)
             await asyncio.to_thread(_erase, yard, old, actor)
     except NotFound:
         return

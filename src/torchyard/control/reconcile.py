@@ -3,7 +3,6 @@
 import asyncio
 
 from torchyard.control import evidence, notify, plans
-from torchyard.control.read import attempts_of
 from torchyard.control.turn import Turn, turn
 from torchyard.control.yard import Yard
 from torchyard.domain.decision import (
@@ -88,9 +87,7 @@ async def _act(yard: Yard, mine: Turn, effect: Effect, decision: Decision) -> De
             await engine.stop(effect.handle, effect.grace, effect.sentence)
             return await mine.apply(Tick())
         case Remove():
-            for old in await attempts_of(yard, mine.workload.id):
-                if old.handle is not None:
-                    await engine.remove(old.handle)
+            await engine.remove(mine.workload.project, mine.workload.id)
             await asyncio.to_thread(plans.forget_secrets, yard, mine.workload)
             return await mine.apply(Removed())
         case Deliver():

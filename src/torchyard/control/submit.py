@@ -62,10 +62,7 @@ async def submit(yard: Yard, request: Request, actor: Actor) -> Submitted:
     for claim in fresh:
         await yard.engine(request.submission.cluster).make_claim(claim.project, claim.claim_name)
     clean, secret = seal_variables(request.submission)
-    environment = {**request.environment, **secret}
-    if secret:
-        environment["TORCHYARD_SECRET_NAMES"] = ",".join(sorted(secret))
-    made = await asyncio.to_thread(_insert, yard, request, clean, environment, findings, fresh, actor, digest)
+    made = await asyncio.to_thread(_insert, yard, request, clean, secret, findings, fresh, actor, digest)
     if not made.replayed:
         yard.board.put(made.workload)
         yard.feed.publish(made.workload.id, "workload")
@@ -88,25 +85,25 @@ async def check(yard: Yard, submission: Submission) -> tuple[tuple[Finding, ...]
     return findings, await plans.draft(yard, submission)
 
 
-def seal_variables(submission: Submission) -> tuple[Submission, dict[str, str]]:
-    """The submission without the values of variables whose names look like secrets, and these values."""
-    secret: dict[str, str] = {}
+def seal_variables(submission: Submission) -> tuple[Submission, dict[str, dict[str, str]]]:
+    """The submission without the values of variables whose names look like secrets, and these values by spec field."""
+    secret: dict[str, dict[str, str]] = {}
 
-    def hide(spec: ReplicaSpec) -> tuple[EnvironmentVariable, ...]:
+    def hide(spec: ReplicaSpec, field: str) -> tuple[EnvironmentVariable, ...]:
         shown = []
         for variable in spec.environment_variables:
             if variable.value is not None and variable.value != SEALED and looks_secret(variable.name):
                 if not variable.exclude:
-                    secret[variable.name] = variable.value
+                    secret.setdefault(field, {})[variable.name] = variable.value
                 shown.append(variable.model_copy(update={"value": SEALED}))
             else:
                 shown.append(variable)
         return tuple(shown)
 
-    spec = submission.spec.model_copy(update={"environment_variables": hide(submission.spec)})
+    spec = submission.spec.model_copy(update={"environment_variables": hide(submission.spec, "spec")})
     master = submission.master_spec
     if master is not None:
-        master = master.model_copy(update={"environment_variables": hide(master)})
+        master = master.model_copy(update={"environment_variables": hide(master, "masterSpec")})
     return submission.model_copy(update={"spec": spec, "master_spec": master}), secret
 
 
@@ -166,7 +163,7 @@ def _insert(
     yard: Yard,
     request: Request,
     submission: Submission,
-    environment: dict[str, str],
+    secret: dict[str, dict[str, str]],
     findings: tuple[Finding, ...],
     fresh: tuple[Claim, ...],
     actor: Actor,
@@ -174,7 +171,8 @@ def _insert(
 ) -> Submitted:
     moment = now()
     workload_id = str(uuid.uuid4())
-    blob = plans.seal(yard, workload_id, environment) if environment else None
+    caller = request.environment
+    blob = plans.seal(yard, workload_id, caller, secret) if caller or secret else None
     with write(yard.database) as connection:
         # Asked again where nobody else writes: the same request may have come twice at once.
         before = _made_before(connection, request, actor, digest)

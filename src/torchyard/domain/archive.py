@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 
 
 def checked(members: Iterable[tarfile.TarInfo]) -> Iterator[tarfile.TarInfo]:
-    """The members, one by one. Raises tarfile.TarError at the first that may not be unpacked."""
+    """The members, one by one, under their plain names. Raises tarfile.TarError at the first that may not be
+    unpacked."""
     folders: set[str] = {"."}
     others: set[str] = set()
     for member in members:
@@ -19,6 +20,8 @@ def checked(members: Iterable[tarfile.TarInfo]) -> Iterator[tarfile.TarInfo]:
         name = posixpath.normpath(member.name)
         folders.update(_above(name))
         (folders if member.isdir() else others).add(name)
+        # `c/.` as it stands would make a folder c, and then fail on it.
+        member.name = name
         yield member
 
 

@@ -264,9 +264,14 @@ class Submission(Model):
             case Kind.TRAINING | Kind.WORKSPACE:
                 return ("worker-0",)
 
+    def replica_field(self, replica: str) -> Literal["spec", "masterSpec"]:
+        """Where the spec of one replica stands: the master's own where there is one."""
+        return "masterSpec" if replica.startswith("master-") and self.master_spec is not None else "spec"
+
     def replica_spec(self, replica: str) -> ReplicaSpec:
-        """The spec of one replica: the master's own where there is one."""
-        if replica.startswith("master-") and self.master_spec is not None:
+        """The spec of one replica."""
+        if self.replica_field(replica) == "masterSpec":
+            assert self.master_spec is not None
             return self.master_spec
         return self.spec
 

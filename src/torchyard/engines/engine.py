@@ -21,9 +21,12 @@ class CannotStart(TorchyardError):
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """The environment that must not be written down: the caller's own, and variables that look like secrets."""
+    """The environment that must not be written down."""
 
-    env: dict[str, str] = field(default_factory=dict, repr=False)
+    caller: dict[str, str] = field(default_factory=dict, repr=False)
+    """The whole environment of whoever submitted."""
+    named: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
+    """By replica: the variables of its spec that look like secrets."""
 
 
 class Exec(Protocol):
@@ -81,8 +84,9 @@ class Engine(Protocol):
         """End all replicas within `grace` seconds, and never let them start. Returns at once. Idempotent; a shorter
         grace shortens it."""
 
-    async def remove(self, handle: Handle) -> None:
-        """Forget an attempt that is over, its files included (logs too)."""
+    async def remove(self, project: str, workload_id: str) -> None:
+        """Forget every attempt of a workload that is over, files and logs too, and what was prepared but never told to
+        anybody. Idempotent."""
 
     def changes(self) -> AsyncIterator[str]:
         """Keys of attempts that may have changed since they were last observed, as it happens. Never ends."""

@@ -192,10 +192,11 @@ class FakeEngine:
             elif self.world.obeys and not seen.over:
                 self.world._see(handle.key, name, state=ReplicaState.ENDED, stopped=True, signal=15, ended_at=_now())
 
-    async def remove(self, handle: Handle) -> None:
-        self.world.attempts.pop(handle.key, None)
-        self.world._release(handle.key)
-        self.world.removed.append(handle.key)
+    async def remove(self, project: str, workload_id: str) -> None:
+        for key in [key for key, known in self.world.attempts.items() if known.plan.workload_id == workload_id]:
+            del self.world.attempts[key]
+            self.world._release(key)
+            self.world.removed.append(key)
 
     async def changes(self) -> AsyncIterator[str]:
         while True:

@@ -71,7 +71,7 @@ def _replica(
     node_share: int | None,
 ) -> ReplicaPlan:
     spec = submission.replica_spec(name)
-    field = "spec" if spec is submission.spec else "masterSpec"
+    field = submission.replica_field(name)
     argv = _command(spec, field, choice.isolation)
     mounts = mounts_of(spec, resume)
     process = choice.isolation is Isolation.PROCESS

@@ -6,7 +6,6 @@ import os
 import shutil
 import socket
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
@@ -96,16 +95,13 @@ class LocalEngine:
             if late:
                 await asyncio.to_thread(sweep, handle.key, name)
 
-    async def remove(self, handle: Handle) -> None:
-        folder = Path(handle.ref)
-        await asyncio.to_thread(sweep, handle.key)
-        # A server that was killed while it prepared the attempt left a half of it.
-        for doomed in (folder, *folder.parent.glob(f".{folder.name}-*")):
-            await asyncio.to_thread(shutil.rmtree, doomed, True)
-        for empty in (folder.parent, folder.parent.parent):
-            with suppress(OSError):
-                empty.rmdir()
-        self._watch.drop(handle.key)
+    async def remove(self, project: str, workload_id: str) -> None:
+        folder = self._layout.workload(project, workload_id)
+        for attempt in await asyncio.to_thread(lambda: sorted(folder.glob("attempts/[0-9]*"))):
+            key = f"{workload_id}-{attempt.name}"
+            await asyncio.to_thread(sweep, key)
+            self._watch.drop(key)
+        await asyncio.to_thread(shutil.rmtree, folder, True)
 
     def changes(self) -> AsyncIterator[str]:
         return self._watch.changes()

@@ -18,9 +18,13 @@ class Layout:
         """It lies in the data folder, and is not one of the user's that a claim names."""
         return folder.resolve().is_relative_to(self.data.resolve())
 
+    def workload(self, project: str, workload_id: str) -> Path:
+        """All attempts of a workload."""
+        return self.data / "projects" / project / "workloads" / workload_id
+
     def attempt(self, project: str, workload_id: str, number: int) -> Path:
         """An attempt's folder; once made it stays, so that the attempt can never start twice."""
-        return self.data / "projects" / project / "workloads" / workload_id / "attempts" / str(number)
+        return self.workload(project, workload_id) / "attempts" / str(number)
 
     def code(self, digest: str) -> Path:
         """The archive of a folder that travelled."""

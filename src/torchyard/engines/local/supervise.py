@@ -25,7 +25,6 @@ PATIENCE = 60.0
 LETTING_GO = 0.5
 OVERDUE = 60.0
 """Seconds after the grace in which a supervisor that was asked to stop must be gone."""
-SECRET_NAMES = "TORCHYARD_SECRET_NAMES"
 _SHELL = ("PATH", "HOME", "LANG", "VIRTUAL_ENV", "USER", "TZ", "TERM", "CONDA_PREFIX", "LD_LIBRARY_PATH", "PYTHONPATH")
 _FALLBACK = ("PATH", "HOME", "LANG", "VIRTUAL_ENV", "USER")
 # What the interpreter, and podman or docker, need to work as they do here.
@@ -92,7 +91,7 @@ def _spawn(
         raise CannotStart(f"the record of replica {name} is damaged")
     (replica / "devices").write_text(json.dumps({"devices": [index for index, _ in mine]}))
     handles = [handle for _, handle in mine]
-    env = deliver(secrets, Isolation(facts["isolation"]), record["env"])
+    env = _deliver(secrets, name, Isolation(facts["isolation"]), record["env"])
     if gpus:
         # Numbered as NVML does; CUDA's own order has the fastest first.
         env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
@@ -118,13 +117,10 @@ def _spawn(
     return process.stdout
 
 
-def deliver(secrets: Secrets, isolation: Isolation, plan: Mapping[str, str]) -> dict[str, str]:
+def _deliver(secrets: Secrets, replica: str, isolation: Isolation, plan: Mapping[str, str]) -> dict[str, str]:
     """What of the sealed environment reaches this replica: all of it in a process, what a shell needs in a sandbox,
-    only what the spec itself names in a container. The plan's variables win."""
-    caller = dict(secrets.env)
-    named = {name for name in caller.pop(SECRET_NAMES, "").split(",") if name}
-    if not caller.keys() - named:
-        caller |= {name: os.environ[name] for name in _FALLBACK if name in os.environ}
+    only what the spec itself names in a container. The plan's variables win over the caller's."""
+    caller = secrets.caller or {name: os.environ[name] for name in _FALLBACK if name in os.environ}
     match isolation:
         case Isolation.PROCESS:
             passed = set(caller)
@@ -132,7 +128,8 @@ def deliver(secrets: Secrets, isolation: Isolation, plan: Mapping[str, str]) -> 
             passed = {name for name in caller if name in _SHELL or name.startswith("LC_")}
         case Isolation.CONTAINER:
             passed = set()
-    return {name: value for name, value in caller.items() if name in named or (name in passed and name not in plan)}
+    kept = {name: value for name, value in caller.items() if name in passed and name not in plan}
+    return kept | secrets.named.get(replica, {})
 
 
 def _await_started(replica: Path, word: IO[bytes]) -> None:
