@@ -1,8 +1,10 @@
 """Whatever an archive holds, what is let through stays in its folder."""
 
+import errno
 import io
 import tarfile
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -32,6 +34,15 @@ def pack(members: list[tuple[str, str, str]]) -> io.BytesIO:
     return packed
 
 
+def in_a_ring(path: Path) -> bool:
+    """Links that lead nowhere: what resolve() makes of them is no place."""
+    try:
+        path.stat()
+    except OSError as problem:
+        return problem.errno == errno.ELOOP
+    return False
+
+
 @settings(max_examples=300)
 @given(_MEMBERS)
 @example([("folder", "a/b", ""), ("link", "a/b/c", "../.."), ("file", "a/b/c/a", "")])
@@ -51,9 +62,7 @@ def test_nothing_is_written_outside(
             tar.extract(one, inside)
     assert {path.name for path in (*place.iterdir(), *(place / "deep").iterdir())} == {"deep", "inside"}
     for path in inside.rglob("*"):
-        with suppress(RuntimeError):
-            # Links in a ring lead nowhere.
-            assert path.resolve().is_relative_to(inside)
+        assert in_a_ring(path) or path.resolve().is_relative_to(inside)
 
 
 @pytest.mark.parametrize(
