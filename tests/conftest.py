@@ -1,12 +1,15 @@
 """For all tests: with every service there (TORCHYARD_TEST_ALL) nothing may be skipped; properties have no clock."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("steady")
+# A run in the background of a script inherits an ignored SIGINT; what the tests start must not.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(trylast=True)

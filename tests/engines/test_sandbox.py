@@ -171,6 +171,9 @@ async def test_nothing_outlives_its_supervisor(here: LocalPlace) -> None:
 
 async def test_a_user_without_rights(tmp_path: Path) -> None:
     """In folders that are shut to this user (/root, for most) there is nothing to be kept; a claim can be there."""
+    drop = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"] if os.getuid() == 0 else []
+    if subprocess.run([*drop, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("root cannot become another user here: user namespaces are refused, as in a chroot")
     shut = tmp_path / "shut"
     shut.mkdir(mode=0)
     program = (
@@ -189,7 +192,6 @@ async def test_a_user_without_rights(tmp_path: Path) -> None:
         "asyncio.run(main())"
     )
     root = Path(__file__).parent.parent.parent
-    drop = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"] if os.getuid() == 0 else []
     done = subprocess.run([*drop, sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     user = "1000" if drop else str(os.getuid())
