@@ -183,7 +183,9 @@ def short() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.mark.skipif(os.getuid() != 0 or shutil.which("newuidmap") is None, reason="acting as another user needs root")
+@pytest.mark.skipif(
+    os.getuid() != 0 or shutil.which("newuidmap") is None, reason="needs root, and newuidmap of Debian's uidmap"
+)
 async def test_without_root_the_images_user_is_the_user_who_runs_it(short: Path) -> None:
     """What it writes belongs to that user, and so do the logs that only their owner may read."""
     wanted = [image("numbered", user="1234:1234"), image("plain")]
