@@ -121,6 +121,9 @@ def build(settings: Settings, engines: Mapping[str, Engine] | None = None) -> Fa
 async def open_yard(settings: Settings, engines: Mapping[str, Engine] | None = None) -> AsyncIterator[Yard]:
     """Everything that control needs. Raises Unavailable for a second server on the same data folder."""
     settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Whoever made it may have left it open to everybody.
+    with contextlib.suppress(PermissionError):
+        settings.data.chmod(0o700)
     async with contextlib.AsyncExitStack() as stack:
         check_disk(settings.data)
         stack.callback(lead(settings.data).release)
@@ -152,6 +155,8 @@ def serve(settings: Settings, engines: Mapping[str, Engine] | None = None) -> No
     `engines` by cluster name stand in for those of the settings.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    # Its paths would tell the command of every exec.
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     asyncio.run(_serve(settings, engines))
 
 
@@ -228,7 +233,7 @@ def _listen(settings: Settings) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((settings.host, settings.port))
+        _bind(listener, settings)
     except OSError as problem:
         listener.close()
         raise Unavailable(
@@ -236,6 +241,15 @@ def _listen(settings: Settings) -> socket.socket:
             "set TORCHYARD_PORT to a free port, or leave it out to get one",
         ) from problem
     return listener
+
+
+def _bind(listener: socket.socket, settings: Settings) -> None:
+    """To any port where none is asked for, but rather to that of the last time: pages stay where they were."""
+    try:
+        listener.bind((settings.host, settings.port or int(settings.port_file.read_text())))
+    except (OSError, ValueError, OverflowError):
+        listener.bind((settings.host, settings.port))
+    settings.port_file.write_text(str(listener.getsockname()[1]))
 
 
 async def _end(task: asyncio.Task[None]) -> None:

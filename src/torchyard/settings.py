@@ -49,6 +49,11 @@ class Settings:
         return self.data / "server.json"
 
     @property
+    def port_file(self) -> Path:
+        """The port of the last server that listened here."""
+        return self.data / "port"
+
+    @property
     def seal_key_file(self) -> Path:
         """The key that secrets are sealed with."""
         return self.data / "seal.key"
@@ -64,7 +69,7 @@ class Settings:
             port=int(read.number("PORT", 0, most=65535, whole=True)),
             cpu_slots=int(slots) if slots > 0 else None,
             lock_dir=read.folder("LOCK_DIR") or LOCK_DIR,
-            retention_days=read.number("RETENTION_DAYS", 30.0),
+            retention_days=read.number("RETENTION_DAYS", 30.0, most=36500),
             disk_reserve_gb=read.number("DISK_RESERVE_GB", 2.0),
             heartbeat=read.number("HEARTBEAT", 15.0, least=0.1),
         )

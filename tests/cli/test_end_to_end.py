@@ -255,7 +255,7 @@ def test_second_interrupt_stops(yard: Yard) -> None:
     seen, code = in_terminal(yard, ["run", "--name", name, *shell(script)], react=react)
     assert code == 130
     assert "trapped" in seen
-    assert f"{name} stopped" in seen
+    assert f"{name} was stopped by" in seen
     assert yard.row(name)["phase"] == "Stopped"
 
 

@@ -258,7 +258,7 @@ def test_one_problem_is_told_once() -> None:
     found = Invalid("asks for 8", "ask for 4", (Problem("spec.compute", "asks for 8"),))
     assert (sentence(found), more(found)) == ("spec.compute: asks for 8", ["ask for 4"])
     two = Invalid("a; b", "mend both", (Problem("spec.x", "a"), Problem("spec.y", "b")))
-    assert (sentence(two), more(two)) == ("a; b", ["spec.x: a", "spec.y: b", "mend both"])
+    assert (sentence(two), more(two)) == ("2 things are wrong", ["spec.x: a", "spec.y: b", "mend both"])
 
 
 @pytest.mark.usefixtures("untouched")

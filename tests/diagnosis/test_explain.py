@@ -106,7 +106,7 @@ def test_failed_for_good() -> None:
         "rank 1 of worker-0 failed first at 2026-01-01 00:00:00 UTC: ValueError: boom, at train.py:12 in step"
         in evidence
     )
-    assert "attempt 1 ended (user)" in evidence and "attempt 3 ended" not in evidence
+    assert "attempt 1 ended (cause user)" in evidence and "attempt 3 ended" not in evidence
     assert "last progress: step 9 of 20, loss 0.5" in evidence
     assert "newest complete checkpoint: snapshot.pt, 10s old" in evidence
 
@@ -156,7 +156,7 @@ def test_starting_names_who_does_not_run_yet() -> None:
     story.see(Observed(observation=Observation(at=T0, replicas=replicas)))
     story.now = 65
     told = story.told()
-    assert told.sentence == "ddp starts since 1m5s (attempt 1); not yet running: worker-0"
+    assert told.sentence == "ddp has been starting for 1m5s (attempt 1); not yet running: worker-0"
     assert "within 15m" in told.next_step
 
 
@@ -164,9 +164,9 @@ def test_running() -> None:
     story = Story().run()
     story.now = 3700
     told = story.told(Progress(step=3, total=10, unit="epoch", eta=90.0, at=at(3)))
-    assert told.sentence == "ddp runs since 1h1m (attempt 1): epoch 3 of 10, about 1m30s left"
+    assert told.sentence == "ddp has been running for 1h1m (attempt 1): epoch 3 of 10, about 1m30s left"
     older = story.told(Progress(step=9, total=10, unit="epoch", eta=90.0, at=at(3), attempt=7))
-    assert older.sentence == "ddp runs since 1h1m (attempt 1); attempt 7 got to epoch 9"
+    assert older.sentence == "ddp has been running for 1h1m (attempt 1); attempt 7 got to epoch 9"
     assert told.cause is None and "a failure loses all of its work" in told.next_step
     assert "no complete checkpoint of this workload was found" in told.evidence
     kept = story.told(newest=("snapshot.pt", at(3600)))
@@ -185,13 +185,13 @@ def test_completed_and_suspicious() -> None:
 def test_completed_after_a_failure_has_no_fault() -> None:
     told = Story().run().end(BOOM).run().end(DONE).told()
     assert (told.phase, told.cause, told.fault) == ("Completed", None, None)
-    assert any(fact.startswith("attempt 1 ended (user)") for fact in told.evidence)
+    assert any(fact.startswith("attempt 1 ended (cause user)") for fact in told.evidence)
 
 
 def test_stopping_and_stopped() -> None:
     story = Story().run().see(Asked(desired=Desired.STOPPED, by="ann", grace=12.0))
     ending = story.told()
-    assert ending.sentence == "ddp is being stopped: stopped by ann" and "killed 12s after" in ending.next_step
+    assert ending.sentence == "ddp is being stopped by ann" and "killed 12s after" in ending.next_step
     story.end(Diagnosis(cause=Cause.STOPPED, sentence="it was stopped as asked"))
     told = story.told()
     assert told.sentence == "ddp was stopped: stopped by ann" and told.cause is None

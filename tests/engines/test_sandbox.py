@@ -128,6 +128,13 @@ async def test_environment(here: LocalPlace) -> None:
     assert "TOKEN" not in seen
 
 
+async def test_its_own_name_is_an_address(here: LocalPlace) -> None:
+    """torchrun waits for a minute where it is none."""
+    asked = f"{sys.executable} -c 'import socket; print(socket.gethostbyname(socket.gethostname()))'"
+    assert await inside(here, asked) == ["127.0.0.1"]
+    assert "localhost" in " ".join(await inside(here, "cat /etc/hosts"))
+
+
 async def test_a_sealed_variable_of_the_spec_is_let_in(here: LocalPlace) -> None:
     made = here.run("sh", "-c", "echo $WANDB_API_KEY$OTHER_KEY", isolation=Isolation.SANDBOX, shm=POD_SHM)
     named = {"worker-0": {"WANDB_API_KEY": "k"}}

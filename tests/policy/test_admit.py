@@ -336,6 +336,26 @@ def test_a_workload_to_resume_from_must_be_there() -> None:
 
 
 @pytest.mark.parametrize(
+    ("image", "good"),
+    [
+        ("pytorch", True),
+        ("pytorch/pytorch:2.9.0-cuda12", True),
+        ("Registry.example:5000/team/a_b--c.d:V1_x", True),
+        ("localhost/x@sha256:" + "0" * 64, True),
+        ("[::1]:5000/x", True),
+        ("bad image!!", False),
+        ("PyTorch", False),
+        ("x:", False),
+        ("/x", False),
+        ("-x", False),
+        ("x@sha256:0", False),
+    ],
+)
+def test_names_of_images(image: str, good: bool) -> None:
+    assert (findings(submission(image=image)) == ()) == good
+
+
+@pytest.mark.parametrize(
     "pattern",
     [
         r"(?P<step>(\d+)+)$",
@@ -396,5 +416,5 @@ def test_every_rule_is_known_by_its_file() -> None:
     names = [rule.id for rule in rules()]
     assert len(set(names)) == len(names)
     tried = {rule for rule, *_ in ERRORS} | {"working-folder", "script-missing", "shared-memory", "no-meaning"}
-    tried.add("replicas-exceed-cluster")
+    tried |= {"replicas-exceed-cluster", "image-name"}
     assert set(names) == tried

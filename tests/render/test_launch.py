@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from tests.render.builders import CHECKPOINTS, submission
 
 from torchyard.domain.errors import Invalid
-from torchyard.domain.launch import LaunchPlan, ReplicaPlan
+from torchyard.domain.launch import LaunchPlan, ReplicaPlan, ResumeSource
 from torchyard.domain.observation import Capabilities
 from torchyard.domain.spec import Submission
 from torchyard.render.isolation import pick
-from torchyard.render.launch import ResumeSource, plan, world
+from torchyard.render.launch import plan, world
 from torchyard.render.volumes import relocate
 
 ID = "0b5f3c1e-7f5d-4c39-9d0c-111111111111"

@@ -96,14 +96,13 @@ class Execs:
         fds = item.channel.fds[:3]
         if isinstance(argv, list) and argv:
             env = {**self._env, **(extra if isinstance(extra, dict) else {})}
-            item.pid = spawn(
-                [str(word) for word in argv],
-                env,
-                cwd if isinstance(cwd, str) else self._cwd,
-                (fds[0], fds[1], fds[2]),
-                terminal=bool(message.get("tty")),
-            )
-            item.channel.send({"pid": item.pid})
+            place = cwd if isinstance(cwd, str) else self._cwd
+            words = [str(word) for word in argv]
+            try:
+                item.pid = spawn(words, env, place, (fds[0], fds[1], fds[2]), terminal=bool(message.get("tty")))
+                item.channel.send({"pid": item.pid})
+            except OSError as error:
+                item.channel.send({"error": f"no process can be started: {error.strerror}"})
         else:
             item.channel.send({"error": "no command was given"})
         for fd in item.channel.fds:

@@ -20,13 +20,15 @@ def spawn(
     terminal: bool = False,
 ) -> int:
     """Start `argv` on the given stdin, stdout and stderr. A program that cannot be started ends with 126 or 127 and
-    a sentence on its stderr, as in a shell."""
+    a sentence on its stderr, as in a shell. Raises OSError where no process can be made."""
     # A signal between fork and exec would write into the wake-up pipe that the child still shares with us.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _RESET)
-    pid = os.fork()
-    if pid == 0:
-        _become(argv, env, cwd, files, session, terminal)
-    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    try:
+        pid = os.fork()
+        if pid == 0:
+            _become(argv, env, cwd, files, session, terminal)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return pid
 
 

@@ -119,7 +119,10 @@ def _tidy(folder: records.Folder, replica: dict[str, object]) -> None:
     argv = words(replica.get("cleanup_argv"))
     if argv:
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-        spawn(argv, dict(os.environ), None, (nothing, nothing, nothing))
+        try:
+            spawn(argv, dict(os.environ), None, (nothing, nothing, nothing))
+        except OSError:  # no process can be made; the record of the end counts for more
+            return
         if not tree.gone_within(_CLEANUP_PATIENCE, _unmoved):
             tree.end_all(_unmoved)
 

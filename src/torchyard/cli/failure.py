@@ -60,10 +60,12 @@ def say(message: str, *hints: str) -> None:
 
 
 def sentence(error: TorchyardError) -> str:
-    """What happened; of a single problem also in which field."""
+    """What happened; of a single problem also in which field. Several follow one by one."""
     match error.problems:
         case (only,) if only.field and only.details == error.message:
             return f"{only.field}: {only.details}"
+        case (_, _, *_) if all(problem.details in error.message for problem in error.problems):
+            return f"{len(error.problems)} things are wrong"
     return error.message
 
 

@@ -4,8 +4,11 @@ Two threads read the server's streams; this one shows what they bring and listen
 """
 
 import contextlib
+import os
 import queue
+import select
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -81,8 +84,6 @@ def open_screen(*, apart: bool = True, timestamps: bool = False, several: bool =
 
 def coloured_terminal() -> bool:
     """A terminal that can move its cursor."""
-    import os
-
     return os.environ.get("TERM", "dumb") not in ("", "dumb")
 
 
@@ -223,7 +224,9 @@ def end_sentence(row: Row, verdict: Row) -> str:
         return told + (f"\n  next: {next_step}" if next_step else "")
     if phase in _GONE:
         return f"{name} was deleted"
-    why = row.get("phaseMessage")
+    why = row.get("phaseMessage") or ""
+    if phase == "Stopped" and why.startswith("stopped"):
+        return f"{name} was {why}"
     return f"{name} {phase.lower()}" + (f": {why}" if why else "")
 
 
@@ -246,19 +249,30 @@ def _away(name: str, gone: bool) -> str:
 def _stops(session: Session, row: Row, screen: Screen) -> bool:
     """The first Ctrl-C was pressed: detach, unless a second one comes in time. True: it was asked to stop."""
     name = row["name"]
-    screen.bar("")
-    screen.flush()
-    screen.say(
-        f"\ndetached; {name} goes on. Ctrl-C again within {TWICE_SECONDS:g} s stops it\n"
-        f"  torchyard logs {name} -f\n  torchyard stop {name}"
-    )
-    screen.flush()
-    try:
-        # Nothing sets it: this waits for the second Ctrl-C or for the time to pass.
-        threading.Event().wait(TWICE_SECONDS)
-    except KeyboardInterrupt:
-        screen.say(f"stopping {name}")
+    with _second_interrupt() as came:
+        screen.bar("")
         screen.flush()
-        workloads.stop(session.server, row)
-        return True
-    return False
+        screen.say(
+            f"\ndetached; {name} goes on. Ctrl-C again within {TWICE_SECONDS:g} s stops it\n"
+            f"  torchyard logs {name} -f\n  torchyard stop {name}"
+        )
+        screen.flush()
+        if not came(TWICE_SECONDS):
+            return False
+    screen.say(f"stopping {name}")
+    screen.flush()
+    workloads.stop(session.server, row)
+    return True
+
+
+@contextlib.contextmanager
+def _second_interrupt() -> Iterator[Callable[[float], bool]]:
+    """Ctrl-C raises nothing in here: at whatever moment it comes, whoever asks then or later is told."""
+    reader, writer = os.pipe()
+    before = signal.signal(signal.SIGINT, lambda *_: os.write(writer, b"x"))
+    try:
+        yield lambda seconds: bool(select.select([reader], [], [], seconds)[0])
+    finally:
+        signal.signal(signal.SIGINT, before)
+        os.close(reader)
+        os.close(writer)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torchyard.cli.target import working_folder
 from torchyard.client.code import pack
 from torchyard.domain.document import parse_text
 from torchyard.domain.errors import Invalid, TooLarge
@@ -68,7 +69,7 @@ def _load(word: str) -> "SpecFile":
 
 
 def _folder(word: str) -> Path:
-    return Path.cwd() if word == "-" else Path(word).parent
+    return working_folder() if word == "-" else Path(word).parent
 
 
 def _text(word: str) -> str:

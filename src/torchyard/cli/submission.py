@@ -38,13 +38,13 @@ def send(submission: Submission) -> Row:
     if submission.code is not None:
         extras = extras | {"code": target.send_code(submission.session, submission.code)}
     elif _in_place(spec, extras):
-        spec = {"workingDir": str(Path.cwd())} | spec
+        spec = {"workingDir": str(target.working_folder())} | spec
     return workloads.submit(
         submission.session.server,
         submission.kind,
         body
         | {
-            **({"name": submission.name} if submission.name else {}),
+            **({"name": submission.name} if submission.name is not None else {}),
             **({"useGivenNameAsPrefix": True} if submission.prefix else {}),
             "projectId": submission.session.project_id,
             "clusterId": submission.session.cluster_id,

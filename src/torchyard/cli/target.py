@@ -12,6 +12,14 @@ from torchyard.client import code
 from torchyard.domain.errors import Invalid
 
 
+def working_folder() -> Path:
+    """The folder that the caller is in. Raises Invalid when it has been deleted."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise Invalid("the folder you are in has been deleted", "cd to one that is there") from None
+
+
 def environment(env: Mapping[str, str]) -> dict[str, str]:
     """The caller's environment as it goes to the server; what is no text stays here.
 
@@ -48,11 +56,17 @@ def _with_path(env: dict[str, str], folders: list[str]) -> dict[str, str]:
 
 def check_script(script: str, folder: Path) -> None:
     """Raise Invalid when a script is not there, and name the file that was meant."""
+    if not folder.is_dir():
+        raise Invalid(f"there is no folder {folder}", "correct the path")
     path = folder / script
-    if path.is_file():
+    if script and path.is_file():
         return
+    if not script.strip():
+        raise Invalid("the name of the script is empty", "name a script: torchyard run train.py")
     if path.is_dir():
         raise Invalid(f"{script} is a folder", "name the script in it")
+    if shutil.which(script):
+        raise Invalid(f"there is no script {script} here", f"to run the program: torchyard run -- {script} ...")
     parent = path.parent
     names = [each.name for each in parent.iterdir()] if parent.is_dir() else []
     near = difflib.get_close_matches(path.name, names, n=1)

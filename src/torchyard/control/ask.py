@@ -33,11 +33,11 @@ async def _ask(yard: Yard, workload_id: str, asked: Asked, actor: Actor) -> Work
     async with turn(yard, workload_id) as mine:
         _refuse_nonsense(mine.workload, asked.desired)
         await mine.apply(asked)
-        workload = mine.workload
-        await asyncio.to_thread(_audit, yard, actor, asked.desired, workload)
-    yard.bell.ring(workload_id)
-    yard.bell.queue.set()
-    return workload
+        # Decided: it is carried out whether or not it can be written into the audit.
+        yard.bell.ring(workload_id)
+        yard.bell.queue.set()
+        await asyncio.to_thread(_audit, yard, actor, asked.desired, mine.workload)
+        return mine.workload
 
 
 def _refuse_nonsense(workload: Workload, desired: Desired) -> None:

@@ -9,6 +9,7 @@ from torchyard.control import read
 from torchyard.control.yard import Yard
 from torchyard.diagnosis.checkpoint import CheckpointCheck, looks_like_checkpoint, verify, verify_folder
 from torchyard.domain.errors import NotFound, TorchyardError
+from torchyard.domain.isolation import specs_of
 from torchyard.domain.observation import FileEntry
 from torchyard.domain.workload import Attempt, Workload
 from torchyard.engines.engine import Engine, FileReader
@@ -48,7 +49,8 @@ async def listing(yard: Yard, workload: Workload, deep: bool = False) -> tuple[C
 
 def places(workload: Workload) -> tuple[str, ...]:
     """Claims by name; the working folder by its path when the workload runs in place and mounts no claim."""
-    mounted = tuple(dict.fromkeys(p.claim_name for p in workload.submission.spec.storage.pvc if p.claim_name))
+    specs = specs_of(workload.submission)
+    mounted = tuple(dict.fromkeys(p.claim_name for spec in specs for p in spec.storage.pvc if p.claim_name))
     folder = workload.submission.spec.working_dir
     in_place = workload.submission.torchyard.code is None and folder is not None and folder.startswith("/")
     if mounted or not in_place or workload.submission.spec.image is not None:

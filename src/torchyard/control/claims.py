@@ -5,10 +5,13 @@ import re
 import uuid
 from collections.abc import AsyncIterator
 
+from sqlalchemy import Connection
+
 from torchyard.control.turn import now
 from torchyard.control.yard import Actor, Yard
 from torchyard.domain.asset import Claim
 from torchyard.domain.errors import Conflict, InUse, Invalid, NotFound
+from torchyard.domain.isolation import specs_of
 from torchyard.domain.model import NAME
 from torchyard.domain.observation import FileEntry
 from torchyard.domain.storage import ClaimInfo
@@ -49,20 +52,29 @@ async def create(
         description=description,
         read_only=read_only,
     )
-    await asyncio.to_thread(_insert, yard, claim, actor)
+    await asyncio.to_thread(_look, yard, claim)
     await yard.engine(CLUSTER).make_claim(project, chosen)
+    await asyncio.to_thread(_insert, yard, claim, actor)
     return claim
+
+
+def _look(yard: Yard, claim: Claim) -> None:
+    with read(yard.database) as connection:
+        _check(connection, claim)
 
 
 def _insert(yard: Yard, claim: Claim, actor: Actor) -> None:
     with write(yard.database) as connection:
-        if projects.find(connection, claim.project) is None:
-            raise NotFound(f"there is no project {claim.project!r}")
-        taken = {c.name for c in claims.listing(connection, claim.project)}
-        if claim.name in taken:
-            raise Conflict(f"there is a claim {claim.name!r} in project {claim.project} already", "choose another name")
+        _check(connection, claim)
         claims.insert(connection, claim)
         audit.append(connection, actor.name, "create", f"pvc/{claim.name}", claim.created_at)
+
+
+def _check(connection: Connection, claim: Claim) -> None:
+    if projects.find(connection, claim.project) is None:
+        raise NotFound(f"there is no project {claim.project!r}")
+    if any(claim.name == other.name for other in claims.listing(connection, claim.project)):
+        raise Conflict(f"there is a claim {claim.name!r} in project {claim.project} already", "choose another name")
 
 
 async def listing(yard: Yard, project: str | None = None) -> tuple[Claim, ...]:
@@ -88,14 +100,18 @@ async def get(yard: Yard, claim_id: str) -> Claim:
     return claim
 
 
+def claims_of(workload: Workload) -> set[str]:
+    """Claims that any of its replicas mounts, the one that it resumes from included."""
+    own = {pvc.claim_name for spec in specs_of(workload.submission) for pvc in spec.storage.pvc if pvc.claim_name}
+    return own | ({workload.resume.claim} if workload.resume else set())
+
+
 def users(yard: Yard, claim: Claim) -> tuple[Workload, ...]:
     """Workloads that use it now or may start again by themselves."""
     return tuple(
         w
         for w in yard.board.all()
-        if w.project == claim.project
-        and (w.active or not w.phase.terminal)
-        and any(p.claim_name == claim.claim_name for p in w.submission.spec.storage.pvc)
+        if w.project == claim.project and (w.active or not w.phase.terminal) and claim.claim_name in claims_of(w)
     )
 
 
@@ -112,8 +128,9 @@ async def delete(yard: Yard, claim_id: str, actor: Actor) -> Claim:
             claims.remove(connection, claim.id)
             audit.append(connection, actor.name, "delete", f"pvc/{claim.name}", now())
 
-    await asyncio.to_thread(forget)
+    # The files first: a new claim of this name must not begin with them.
     await yard.engine(CLUSTER).remove_claim(claim.project, claim.claim_name)
+    await asyncio.to_thread(forget)
     return claim
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import os
+import re
 import tarfile
 import tempfile
 import zlib
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from torchyard.control.yard import Yard
 from torchyard.domain.archive import checked
-from torchyard.domain.errors import Invalid, TooLarge
+from torchyard.domain.errors import Invalid, TooLarge, Unavailable
 
 MAX_BYTES = 50 * 1000 * 1000
 """Unpacked; more than that is data, and belongs on a claim."""
@@ -25,6 +26,8 @@ def archive(data: Path, code: str) -> Path:
 
 async def has(yard: Yard, code: str) -> bool:
     """Is this content here? If so it stays for the submission that is about to name it."""
+    if re.fullmatch(r"(sha256:)?[0-9a-f]{64}", code) is None:
+        return False
 
     def touch() -> bool:
         try:
@@ -37,7 +40,16 @@ async def has(yard: Yard, code: str) -> bool:
 
 
 async def keep(yard: Yard, chunks: AsyncIterator[bytes]) -> str:
-    """Store an archive; `sha256:...` of its bytes. Raises Invalid, TooLarge."""
+    """Store an archive; `sha256:...` of its bytes. Raises Invalid, TooLarge, Unavailable."""
+    try:
+        return await _keep(yard, chunks)
+    except OSError as problem:
+        raise Unavailable(
+            f"the code cannot be kept: {problem.strerror}", "free space on the server's disk"
+        ) from problem
+
+
+async def _keep(yard: Yard, chunks: AsyncIterator[bytes]) -> str:
     folder = yard.settings.data / "code"
     await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
     handle, name = await asyncio.to_thread(tempfile.mkstemp, dir=folder, prefix=".upload-")

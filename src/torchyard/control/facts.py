@@ -3,21 +3,21 @@
 import asyncio
 import os
 import tarfile
-from pathlib import Path
 
 from torchyard.control.code import archive
 from torchyard.control.yard import Yard
 from torchyard.domain.command import script_path
 from torchyard.domain.errors import Invalid, NotFound
 from torchyard.domain.isolation import specs_of
+from torchyard.domain.launch import ResumeSource
 from torchyard.domain.spec import Submission
 from torchyard.policy.rule import Folder, View
 from torchyard.store import claims, projects, workloads
 from torchyard.store.database import read
 
 
-async def view(yard: Yard, submission: Submission) -> View:
-    """Everything that is known about a submission before it starts."""
+async def view(yard: Yard, submission: Submission, source: ResumeSource | None) -> View:
+    """Everything that is known about a submission before it starts; `source` is the checkpoint that it resumes from."""
     engine = yard.engine(submission.cluster)
     nodes = await engine.nodes()
     devices = [device for node in nodes for device in node.devices]
@@ -30,7 +30,17 @@ async def view(yard: Yard, submission: Submission) -> View:
         claims=names,
         folder=await asyncio.to_thread(_folder, yard, submission),
         resume_known=resume,
+        resume_file=await _missing_checkpoint(yard, submission, source) if source else None,
     )
+
+
+async def _missing_checkpoint(yard: Yard, submission: Submission, source: ResumeSource) -> str | None:
+    """The file that a submission resumes from, when it is not there."""
+    try:
+        await yard.engine(submission.cluster).list_files(submission.project, source.claim, source.path)
+    except NotFound:
+        return f"{source.claim}:/{source.path}"
+    return None
 
 
 def _stored(yard: Yard, submission: Submission) -> tuple[tuple[str, ...], bool]:
@@ -56,10 +66,10 @@ def _folder(yard: Yard, submission: Submission) -> Folder | None:
     folder = submission.spec.working_dir
     if folder is None or not folder.startswith("/") or submission.spec.image is not None:
         return None
-    path = Path(folder)
-    exists = path.is_dir()
-    readable = exists and os.access(path, os.R_OK | os.X_OK)
+    # os.path, since these answer no to whatever cannot be asked (a name that is too long, a folder of somebody else).
+    exists = os.path.isdir(folder)  # noqa: PTH112
+    readable = exists and os.access(folder, os.R_OK | os.X_OK)
     named = {script_path(spec) for spec in specs_of(submission)}
-    there = {entry.name for entry in path.iterdir()} if readable else set()
-    files = frozenset(there | {script for script in named if script and (path / script).is_file()})
+    there = set(os.listdir(folder)) if readable else set()  # noqa: PTH208
+    files = frozenset(there | {s for s in named if s and os.path.isfile(os.path.join(folder, s))})  # noqa: PTH113, PTH118
     return Folder(path=folder, exists=exists, readable=readable, files=files)

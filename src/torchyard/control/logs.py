@@ -15,6 +15,7 @@ from torchyard.domain.workload import Attempt, Workload
 
 TAIL_WINDOW = 256 * 1024
 ALL_ATTEMPTS = 0
+MAX_OFFSET = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,10 @@ class Cursor:
         try:
             attempt, _, rest = text.partition(":")
             pairs = (part.partition("=") for part in rest.split(",") if part)
-            return cls(int(attempt), {name: int(at) for name, _, at in pairs})
+            offsets = {name: int(at) for name, _, at in pairs}
+            if any(not 0 <= at <= MAX_OFFSET for at in offsets.values()):
+                raise ValueError("out of range")
+            return cls(int(attempt), offsets)
         except ValueError as problem:
             raise Invalid(f"{text[:60]!r} is no log cursor", "use the id of a line as it was sent") from problem
 
@@ -63,6 +67,9 @@ async def lines(yard: Yard, workload_id: str, query: LogQuery) -> AsyncGenerator
             f"{workload.name} has no replica {query.replica!r}", f"replicas: {', '.join(workload.submission.replicas)}"
         )
     cursor = Cursor.parse(query.after) if query.after else None
+    if cursor is not None:
+        # Whoever comes back wants all that came since, however much it is.
+        query = replace(query, tail=None)
     number = cursor.attempt if cursor else query.attempt
     if number is None:
         number = workload.attempts

@@ -3,8 +3,11 @@
 import asyncio
 import heapq
 import logging
+import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 
 from torchyard.control import progress
 from torchyard.control.housekeeping import keep_house
@@ -33,16 +36,33 @@ async def run(yard: Yard) -> None:
     yard.bell.queue.set()
     async with asyncio.TaskGroup() as group:
         for cluster in yard.engines:
-            group.create_task(_listen(yard, cluster))
+            group.create_task(_for_ever(f"the watch of {cluster}", partial(_listen, yard, cluster)))
         group.create_task(_queue(yard))
-        group.create_task(progress.follow(yard))
-        group.create_task(keep_house(yard))
+        group.create_task(_for_ever("progress", partial(progress.follow, yard)))
+        group.create_task(_for_ever("housekeeping", partial(keep_house, yard)))
         group.create_task(_Loop(yard).work(group))
 
 
 def _live(yard: Yard) -> tuple[Workload, ...]:
     with read(yard.database) as connection:
         return workloads.live(connection)
+
+
+def _backoff(first: float, failures: int) -> float:
+    return min(MAX_BACKOFF, first * 2.0 ** min(failures, 30))
+
+
+async def _for_ever(what: str, work: Callable[[], Awaitable[None]]) -> None:
+    """Whatever goes wrong in there must not end the server."""
+    failures = 0
+    while True:
+        begun = time.monotonic()
+        try:
+            await work()
+        except Exception:
+            failures = failures + 1 if time.monotonic() - begun < MAX_BACKOFF else 1
+            log.exception("%s failed; going on", what)
+        await asyncio.sleep(_backoff(0.5, failures))
 
 
 async def _listen(yard: Yard, cluster: str) -> None:
@@ -62,7 +82,7 @@ async def _queue(yard: Yard) -> None:
         except Exception:
             failures += 1
             log.exception("the queue could not be worked on; trying again")
-            await asyncio.sleep(min(MAX_BACKOFF, 0.5 * 2.0**failures))
+            await asyncio.sleep(_backoff(0.5, failures))
             yard.bell.queue.set()
 
 
@@ -129,6 +149,6 @@ class _Loop:
         except Exception:
             failures = self._failures[workload_id] = self._failures.get(workload_id, 0) + 1
             log.exception("workload %s could not be worked on (%d times); trying again", workload_id, failures)
-            return now() + timedelta(seconds=min(MAX_BACKOFF, 0.25 * 2.0**failures))
+            return now() + timedelta(seconds=_backoff(0.25, failures))
         self._failures.pop(workload_id, None)
         return decision.wake_at if decision else None

@@ -72,9 +72,13 @@ async def _send(receiver: Notify, workload: Workload, notice: Notice) -> str | N
 
 async def _run(command: str, facts: dict[str, str]) -> str | None:
     own = {key: os.environ[key] for key in _KEPT if key in os.environ}
-    env = {**own, **{f"TORCHYARD_NOTIFY_{key.upper()}": value for key, value in facts.items()}}
+    # A sentence may quote a log, and an environment holds no NUL.
+    env = {**own, **{f"TORCHYARD_NOTIFY_{key.upper()}": value.replace("\0", "") for key, value in facts.items()}}
     quiet = asyncio.subprocess.DEVNULL
-    process = await asyncio.create_subprocess_shell(command, env=env, stdin=quiet, stdout=quiet, stderr=quiet)
+    try:
+        process = await asyncio.create_subprocess_shell(command, env=env, stdin=quiet, stdout=quiet, stderr=quiet)
+    except OSError as problem:
+        return f"the notify command could not be started: {problem.strerror}"
     try:
         code = await asyncio.wait_for(process.wait(), TIMEOUT)
     except TimeoutError:

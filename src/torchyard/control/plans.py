@@ -2,38 +2,42 @@
 
 import asyncio
 import json
+import os
 import posixpath
-from pathlib import Path
+
+from sqlalchemy import Connection
 
 from torchyard.control.yard import Yard
 from torchyard.domain.errors import Invalid, NotFound
 from torchyard.domain.isolation import specs_of
-from torchyard.domain.launch import LaunchPlan
+from torchyard.domain.launch import LaunchPlan, ResumeSource
 from torchyard.domain.spec import Isolation, Submission
-from torchyard.domain.workload import Workload
+from torchyard.domain.workload import DRAFT_ID, Workload
 from torchyard.engines.engine import Engine, Secrets
 from torchyard.render.isolation import pick
-from torchyard.render.launch import ResumeSource
 from torchyard.render.launch import plan as render_plan
 from torchyard.store import sealed, workloads
 from torchyard.store.database import read, write
-
-DRAFT_ID = "00000000-0000-0000-0000-000000000000"
 
 
 async def plan(yard: Yard, workload: Workload) -> LaunchPlan:
     """The plan of the workload's present attempt. The same workload gives the same plan."""
     assert workload.attempt is not None
-    return await draft(yard, workload.submission, workload.id, workload.attempt.number)
+    return await draft(yard, workload.submission, workload.resume, workload.id, workload.attempt.number)
 
 
-async def draft(yard: Yard, submission: Submission, workload_id: str = DRAFT_ID, attempt: int = 1) -> LaunchPlan:
+async def draft(
+    yard: Yard,
+    submission: Submission,
+    source: ResumeSource | None = None,
+    workload_id: str = DRAFT_ID,
+    attempt: int = 1,
+) -> LaunchPlan:
     """The plan that a submission gives. Raises Invalid when it gives none."""
     engine = yard.engine(submission.cluster)
     folder = submission.spec.working_dir
-    exists = await asyncio.to_thread(lambda: bool(folder and Path(folder).is_dir()))
+    exists = await asyncio.to_thread(lambda: bool(folder and os.path.isdir(folder)))  # noqa: PTH112
     choice = pick(submission, engine.capabilities, folder_exists=exists)
-    source = await asyncio.to_thread(resume_source, yard, submission)
     return render_plan(
         submission,
         workload_id=workload_id,
@@ -56,16 +60,21 @@ async def _node_share(engine: Engine, submission: Submission, isolation: Isolati
 
 def resume_source(yard: Yard, submission: Submission) -> ResumeSource | None:
     """Where the checkpoint lies that this submission continues from. Raises Invalid when it cannot be found."""
+    with read(yard.database) as connection:
+        return resume_of(connection, submission)
+
+
+def resume_of(connection: Connection, submission: Submission) -> ResumeSource | None:
+    """The same, in a transaction that is open."""
     if submission.torchyard.resume_from is None:
         return None
     name, _, file = submission.torchyard.resume_from.partition(":")
-    with read(yard.database) as connection:
-        other = workloads.find(connection, submission.project, name)
+    other = workloads.find(connection, submission.project, name)
     if other is None:
         raise Invalid(
             f"resumeFrom: there is no workload {name!r} in project {submission.project}", "see `torchyard list`"
         )
-    mounts = [pvc for pvc in other.submission.spec.storage.pvc if pvc.claim_name]
+    mounts = [pvc for spec in specs_of(other.submission) for pvc in spec.storage.pvc if pvc.claim_name]
     if not mounts:
         raise Invalid(f"resumeFrom: {name} has no claim to take a checkpoint from", "mount one with --existing-pvc")
     file = file or "snapshot.pt"

@@ -1,5 +1,6 @@
 """Asks the queue who may start now, for every cluster, and tells the others why they wait."""
 
+import logging
 from collections import defaultdict
 from contextlib import suppress
 
@@ -12,6 +13,8 @@ from torchyard.domain.observation import Device, Node
 from torchyard.domain.workload import Phase, Workload
 from torchyard.policy.queue import Holder, pick
 from torchyard.render.launch import world
+
+log = logging.getLogger("torchyard.queue")
 
 
 async def schedule(yard: Yard) -> None:
@@ -41,7 +44,11 @@ async def _schedule(yard: Yard, cluster: str, waiting: list[Workload], active: l
         now=now(),
     )
     for workload in picked.starts:
-        await _grant(yard, workload)
+        try:
+            await _grant(yard, workload)
+        except Exception:
+            # It must not hold up those behind it; the loop comes back to it.
+            log.exception("%s could not be granted its start", workload.name)
     for workload in waiting:
         sentence = picked.sentences.get(workload.id)
         if sentence is None:
@@ -65,7 +72,7 @@ async def _grant(yard: Yard, workload: Workload) -> None:
             if mine.workload.attempts == 0:
                 # A plan that has become impossible is refused, with its sentence, when it is prepared.
                 with suppress(Invalid):
-                    notes = (await plans.draft(yard, mine.workload.submission, workload.id)).notes
+                    notes = (await plans.draft(yard, mine.workload.submission, mine.workload.resume, workload.id)).notes
             await mine.apply(Granted(sentence=world(mine.workload.submission), notes=notes))
     except NotFound:
         return

@@ -18,7 +18,7 @@ from torchyard.domain.errors import Conflict, Invalid, Problem
 from torchyard.domain.event import Event
 from torchyard.domain.finding import Finding, Severity
 from torchyard.domain.isolation import specs_of
-from torchyard.domain.launch import LaunchPlan
+from torchyard.domain.launch import LaunchPlan, ResumeSource
 from torchyard.domain.model import MAX_NAME
 from torchyard.domain.spec import SEALED, EnvironmentVariable, ReplicaSpec, Submission, looks_secret
 from torchyard.domain.workload import Phase, Workload
@@ -58,6 +58,7 @@ async def submit(yard: Yard, request: Request, actor: Actor) -> Submitted:
     if replay is not None:
         return _answer(replay)
     findings, _ = await check(yard, request.submission)
+    await asyncio.to_thread(_check_name, yard, request, actor, digest)
     fresh = await asyncio.to_thread(_new_claims, yard, request.submission, actor)
     for claim in fresh:
         await yard.engine(request.submission.cluster).make_claim(claim.project, claim.claim_name)
@@ -72,17 +73,28 @@ async def submit(yard: Yard, request: Request, actor: Actor) -> Submitted:
 
 async def check(yard: Yard, submission: Submission) -> tuple[tuple[Finding, ...], LaunchPlan]:
     """The findings and the plan of a submission. Raises Invalid when it may not run."""
-    view = await facts.view(yard, submission)
+    source, unknown = await _source(yard, submission)
+    view = await facts.view(yard, submission, source)
     findings = admit(view)
     errors = [f for f in findings if f.severity is Severity.ERROR]
     if errors:
         problems = tuple(Problem(field=f.where, details=f.message, rule=f.rule) for f in errors)
         fixes = "; ".join(f.fix for f in errors if f.fix)
         raise Invalid("; ".join(f.message for f in errors), fixes or None, problems)
+    if unknown is not None:
+        raise unknown
     nearly_full = await asyncio.to_thread(disk_warning, yard)
     if nearly_full is not None:
         findings = (*findings, nearly_full)
-    return findings, await plans.draft(yard, submission)
+    return findings, await plans.draft(yard, submission, source)
+
+
+async def _source(yard: Yard, submission: Submission) -> tuple[ResumeSource | None, Invalid | None]:
+    """The checkpoint to resume from, or why there is none; the rules may have more to say first."""
+    try:
+        return await asyncio.to_thread(plans.resume_source, yard, submission), None
+    except Invalid as refusal:
+        return None, refusal
 
 
 def seal_variables(submission: Submission) -> tuple[Submission, dict[str, dict[str, str]]]:
@@ -105,6 +117,18 @@ def seal_variables(submission: Submission) -> tuple[Submission, dict[str, dict[s
     if master is not None:
         master = master.model_copy(update={"environment_variables": hide(master, "masterSpec")})
     return submission.model_copy(update={"spec": spec, "master_spec": master}), secret
+
+
+def _check_name(yard: Yard, request: Request, actor: Actor, digest: str) -> None:
+    """Before anything is made for a workload that cannot be. Raises Conflict for a taken name."""
+    name = request.submission.name
+    if name is None or request.prefix:
+        return
+    with read(yard.database) as connection:
+        known = workloads.find(connection, request.submission.project, name) is not None
+        # The same request may have come twice at once.
+        if known and _made_before(connection, request, actor, digest) is None:
+            raise workloads.taken(name, request.submission.project)
 
 
 def _new_claims(yard: Yard, submission: Submission, actor: Actor) -> tuple[Claim, ...]:
@@ -194,6 +218,7 @@ def _insert(
             phase_at=moment,
             reason=f"submitted by {actor.name}",
             findings=findings,
+            resume=plans.resume_of(connection, submission),
             sealed=blob is not None,
         )
         workloads.insert(connection, workload)

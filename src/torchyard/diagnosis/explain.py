@@ -58,13 +58,14 @@ def _sentence(workload: Workload, progress: Progress | None, now: datetime) -> s
     name, reason = workload.name, workload.reason
     match workload.phase:
         case Phase.RUNNING | Phase.DEGRADED | Phase.UPDATING:
-            return f"{name} runs{_since(workload, now)}{_far_now(workload, progress)}"
+            return f"{name} has been running{_since(workload, now)}{_far_now(workload, progress)}"
         case Phase.COMPLETED:
             return f"{name} completed: {reason}" if reason else f"{name} completed"
         case Phase.FAILED:
             return f"{name} failed: {reason}"
         case Phase.STOPPED | Phase.STOPPING:
-            return f"{name} {'was' if workload.phase.terminal else 'is being'} stopped: {reason}"
+            was = "was" if workload.phase.terminal else "is being"
+            return f"{name} {was} {reason if reason.startswith('stopped') else f'stopped: {reason}'}"
         case Phase.PENDING:
             return f"{name} waits: {reason}" if reason else f"{name} waits for its turn"
         case Phase.CREATING | Phase.INITIALIZING:
@@ -84,7 +85,7 @@ def _since(workload: Workload, now: datetime) -> str:
     if attempt is None or attempt.running_at is None:
         return ""
     since = show_duration(max(0.0, (now - attempt.running_at).total_seconds()))
-    return f" since {since} (attempt {attempt.number})"
+    return f" for {since} (attempt {attempt.number})"
 
 
 def _far_now(workload: Workload, progress: Progress | None) -> str:
@@ -108,7 +109,7 @@ def _starting(workload: Workload, now: datetime) -> str:
     waiting = [r.name for r in attempt.replicas if r.state in (ReplicaState.PREPARED, ReplicaState.STARTING)]
     names = f"; not yet running: {', '.join(waiting)}" if waiting else ""
     since = show_duration(max(0.0, (now - attempt.created_at).total_seconds()))
-    return f"{workload.name} starts since {since} (attempt {attempt.number}){names}"
+    return f"{workload.name} has been starting for {since} (attempt {attempt.number}){names}"
 
 
 def _of_fault(diagnosis: Diagnosis | None) -> tuple[str, ...]:
@@ -150,7 +151,8 @@ def _of_attempts(workload: Workload, attempts: tuple[Attempt, ...], told: Attemp
             facts.append(f"attempt {attempt.number} was taken back before it ran")
         elif attempt.diagnosis is not None:
             cause = attempt.diagnosis.cause
-            facts.append(f"attempt {attempt.number} ended ({cause or 'completed'}): {attempt.diagnosis.sentence}")
+            why = f"cause {cause}" if cause else "completed"
+            facts.append(f"attempt {attempt.number} ended ({why}): {attempt.diagnosis.sentence}")
             if attempt.diagnosis.suspicious:
                 facts.append(attempt.diagnosis.suspicious)
     return tuple(facts)

@@ -25,7 +25,7 @@ def _split(text: str | None, field: str) -> tuple[str, ...]:
     except ValueError as error:
         what = "a quote is not closed" if "quotation" in str(error) else "it ends in a backslash"
         raise Invalid(
-            f"{field}: {what}",
+            what,
             "quote the whole command once more or remove the stray character",
             (Problem(field, what),),
         ) from None

@@ -15,6 +15,15 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeSource:
+    """A checkpoint of another workload: its claim, the path inside the claim, and where that workload mounted it."""
+
+    claim: str
+    path: str
+    mount_path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scratch:
     """Empty space at `path`, in memory or on disk, of `size` bytes at most (None: unlimited)."""
 

@@ -32,7 +32,7 @@ def fail_or_retry(draft: Draft, attempt: Attempt, diagnosis: Diagnosis, ran: flo
     delay = 0.0 if losses <= 1 or progressed or ran >= LONG_RUN else min(MAX_BACKOFF, 2.0 ** (losses - 2))
     draft.w = replace(draft.w, not_before=draft.now + timedelta(seconds=delay) if delay else None)
     when = f" in {show_duration(delay)}" if delay else ""
-    draft.note("AttemptFailed", f"attempt {attempt.number} ended ({cause.value}): {diagnosis.sentence}", warning=True)
+    draft.note("AttemptFailed", f"attempt {attempt.number} ended (cause {cause}): {diagnosis.sentence}", warning=True)
     draft.enter(Phase.RESUMING, f"attempt {attempt.number + 1} follows{when}: {diagnosis.sentence}")
 
 

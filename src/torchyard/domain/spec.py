@@ -168,7 +168,7 @@ class ReplicaSpec(Model):
     restart_policy: Literal["Always", "Never", "OnFailure"] | None = None
     auto_deletion_time_after_completion_seconds: Annotated[int, Field(ge=0)] | None = None
     terminate_after_preemption: bool | None = None
-    termination_grace_period_seconds: Annotated[int, Field(ge=0)] | None = None
+    termination_grace_period_seconds: Annotated[int, Field(ge=0, le=7 * 86400)] | None = None
     ports: tuple[Port, ...] | None = None
     exposed_urls: tuple[dict[str, Any], ...] | None = None
     related_urls: tuple[dict[str, Any], ...] | None = None
@@ -204,7 +204,7 @@ class Isolation(enum.StrEnum):
 class ProgressSpec(Model):
     """How to read progress from the log when the guess is wrong: groups `step`, `total`, `loss` of a pattern."""
 
-    total: Annotated[int, Field(ge=1)] | None = None
+    total: Annotated[int, Field(ge=1, le=10**15)] | None = None
     pattern: Annotated[str, Field(max_length=1000)] | None = None
 
 

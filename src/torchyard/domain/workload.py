@@ -6,7 +6,7 @@ from datetime import datetime
 
 from torchyard.domain.cause import Diagnosis
 from torchyard.domain.finding import Finding
-from torchyard.domain.launch import Handle
+from torchyard.domain.launch import Handle, ResumeSource
 from torchyard.domain.observation import ReplicaSeen
 from torchyard.domain.spec import Kind, Submission
 
@@ -51,6 +51,10 @@ class EndingBecause(enum.StrEnum):
     DEADLINE = "deadline"
     PENDING_DEADLINE = "pendingDeadline"
     WITHDRAWN = "withdrawn"
+
+
+DRAFT_ID = "00000000-0000-0000-0000-000000000000"
+"""Of a workload that is only looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +139,8 @@ class Workload:
     """Why it is in this phase, one sentence."""
     desired: Desired = Desired.RUNNING
     findings: tuple[Finding, ...] = ()
+    resume: ResumeSource | None = None
+    """Where the checkpoint lies that it continues from, whatever becomes of the workload that wrote it."""
     sealed: bool = False
     """A sealed environment is kept for it."""
     attempt: Attempt | None = None

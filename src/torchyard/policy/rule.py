@@ -32,6 +32,8 @@ class View:
     folder: Folder | None
     resume_known: bool = True
     """The workload of `resumeFrom` is there, or none is named."""
+    resume_file: str | None = None
+    """The file of `resumeFrom` that is not on its claim."""
 
     @property
     def specs(self) -> tuple[tuple[str, ReplicaSpec], ...]:

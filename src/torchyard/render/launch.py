@@ -6,12 +6,11 @@ from itertools import groupby
 from torchyard.domain.command import argv_of
 from torchyard.domain.errors import Invalid, Problem
 from torchyard.domain.isolation import Choice
-from torchyard.domain.launch import LaunchPlan, ReplicaPlan
+from torchyard.domain.launch import LaunchPlan, ReplicaPlan, ResumeSource
 from torchyard.domain.spec import Isolation, ReplicaSpec, Submission
 from torchyard.render import rendezvous
 from torchyard.render.notes import notes_of
 from torchyard.render.shm import shared_memory
-from torchyard.render.volumes import ResumeSource as ResumeSource
 from torchyard.render.volumes import mounts_of, scratch_of, volume_variables
 
 

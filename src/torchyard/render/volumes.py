@@ -3,23 +3,13 @@
 import posixpath
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from torchyard.domain.launch import Mount, Scratch
+from torchyard.domain.launch import Mount, ResumeSource, Scratch
 from torchyard.domain.quantities import parse_size
 from torchyard.domain.spec import ReplicaSpec
 from torchyard.render.shm import DEV_SHM
 
 RESUME_FROM = "TORCHYARD_RESUME_FROM"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResumeSource:
-    """A checkpoint of another workload: its claim, the path inside the claim, and where that workload mounted it."""
-
-    claim: str
-    path: str
-    mount_path: str
 
 
 def volume_variable(claim: str) -> str:

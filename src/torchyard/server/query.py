@@ -54,7 +54,10 @@ def parse_since(text: str, now: datetime) -> datetime:
             return now - timedelta(seconds=parse_duration(text))
         except OverflowError:
             return datetime.min.replace(tzinfo=UTC)
-    return parse_moment(text)
+    try:
+        return parse_moment(text)
+    except Invalid as problem:
+        raise Invalid(problem.message, "write 300 (seconds), 5m, 2h, or a time such as 2026-01-31T12:00:00Z") from None
 
 
 def _utc(at: datetime, text: str) -> datetime:

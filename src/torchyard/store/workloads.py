@@ -130,10 +130,15 @@ def insert(c: Connection, w: Workload) -> None:
     try:
         c.execute(sql_insert(table).values(id=w.id, lease_token=0, **_values(w)))
     except IntegrityError as problem:
-        raise Conflict(
-            f"there is a workload {w.name!r} in project {w.project} already",
-            f"choose another name, or delete it first: torchyard delete {w.name}",
-        ) from problem
+        raise taken(w.name, w.project) from problem
+
+
+def taken(name: str, project: str) -> Conflict:
+    """Why a second workload of this name cannot be."""
+    return Conflict(
+        f"there is a workload {name!r} in project {project} already",
+        f"choose another name, or delete it first: torchyard delete {name}",
+    )
 
 
 def fetch(c: Connection, workload_id: str) -> Workload | None:

@@ -82,6 +82,8 @@ def download(name: str, file: str | None, project: str | None, output: str | Non
         aim = aim / Path(chosen["path"]).name
     if aim.exists() and not force:
         raise Conflict(f"{aim} is there already", "choose another with -o PATH, or write over it with --force")
+    if chosen.get("attempt") is None:
+        note(f"warning: {path_of(chosen)} was written while {name} did not run: another workload may have made it")
     size = _bring(session, row, chosen, aim)
     if not chosen["complete"]:
         note(f"warning: {path_of(chosen)} is {_state(chosen)}")

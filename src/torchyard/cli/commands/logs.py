@@ -3,6 +3,7 @@
 import click
 
 from torchyard.cli.follow import open_screen
+from torchyard.cli.output import note
 from torchyard.cli.session import Session, project_option
 from torchyard.client import logs
 from torchyard.client.logs import LogChoice
@@ -50,12 +51,16 @@ def command(
     one = replica is not None and devices <= replicas
     several = rank is None and not one and (replicas > 1 or devices > 1)
     screen = open_screen(apart=False, timestamps=timestamps, several=several)
+    silent = True
     try:
         for event in logs.read(session.server, row["id"], choice, patience=float("inf") if follow else 10.0):
             if event.name == "line":
+                silent = False
                 screen.line(logs.line_of(event))
                 if follow:
                     screen.flush()
     finally:
         screen.close()
+    if silent and rank is not None:
+        note(f"no line of rank {rank} was found in the log of {name}")
     return 0

@@ -1,5 +1,7 @@
 """List machines, their devices and who holds them. Knows columns only."""
 
+from collections import defaultdict
+
 import click
 
 from torchyard.cli.output import Column, Row, age, output_options, show_rows
@@ -14,8 +16,12 @@ def _kind(row: Row) -> str:
 
 
 def _holders(row: Row) -> str:
-    held = [device for device in row["devices"] if not device["free"]]
-    return ", ".join(f"{d['index']}: {d.get('heldBy') or '?'} for {age(d.get('heldSince'))}" for d in held) or "-"
+    held: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for device in row["devices"]:
+        if not device["free"]:
+            who = device.get("workload") or device.get("heldBy") or "?"
+            held[who, age(device.get("heldSince"))].append(str(device["index"]))
+    return "; ".join(f"{who} has {', '.join(numbers)} for {since}" for (who, since), numbers in held.items()) or "-"
 
 
 COLUMNS = (

@@ -1,6 +1,7 @@
 """Make claims, list them, and copy files to and from them. Paths in a claim are written CLAIM:/PATH."""
 
 import os
+import posixpath
 import re
 import stat
 from dataclasses import dataclass
@@ -168,7 +169,7 @@ def rm(wheres: tuple[str, ...], project: str | None, recursive: bool) -> None:
 @click.argument("source", metavar="FROM")
 @click.argument("aim", metavar="TO")
 @project_option
-@click.option("--force", is_flag=True, help="Write over files that are there on this machine.")
+@click.option("--force", is_flag=True, help="Write over files that are there.")
 def cp(source: str, aim: str, project: str | None, force: bool) -> None:
     """Copy files and folders between this machine and a claim: one of FROM and TO is CLAIM:/PATH.
 
@@ -178,7 +179,9 @@ def cp(source: str, aim: str, project: str | None, force: bool) -> None:
     there, back = place_of(aim), place_of(source)
     if (there is None) == (back is None):
         raise click.UsageError("one of the two paths must be in a claim, as CLAIM:/PATH")
-    count, size = _upload(session, Path(source), there) if there else _download(session, _in_claim(source), aim, force)
+    count, size = (
+        _upload(session, Path(source), there, force) if there else _download(session, _in_claim(source), aim, force)
+    )
     click.echo(f"{plural(count, 'file')}, {show_size(size)}")
 
 
@@ -222,7 +225,7 @@ def _is_known_folder(session: Session, identity: str, path: str) -> bool:
         return False
 
 
-def _upload(session: Session, source: Path, place: Place) -> tuple[int, int]:
+def _upload(session: Session, source: Path, place: Place, force: bool) -> tuple[int, int]:
     if not source.exists():
         raise Invalid(f"there is no {source} here")
     identity = _id(session, place)
@@ -232,12 +235,25 @@ def _upload(session: Session, source: Path, place: Place) -> tuple[int, int]:
     else:
         inside = place.inside or _is_known_folder(session, identity, place.path)
         files = [(source, f"{place.path}/{source.name}".lstrip("/") if inside else place.path)]
+    if not force:
+        _refuse_taken(session, identity, [name for _, name in files])
     total = 0
     for path, name in files:
         size = path.stat().st_size
         claims.write_file(session.server, identity, name, metered(pieces_of(path), name, size), size)
         total += size
     return len(files), total
+
+
+def _refuse_taken(session: Session, identity: str, names: list[str]) -> None:
+    for folder in {posixpath.dirname(name) for name in names}:
+        try:
+            there = {str(entry["path"]) for entry in claims.files(session.server, identity, folder)}
+        except NotFound:
+            continue
+        for name in names:
+            if name in there:
+                raise Conflict(f"{name} is in the claim already", "write over it with --force")
 
 
 def _files(folder: Path) -> list[Path]:

@@ -1,7 +1,7 @@
 """Show what would be launched for a spec file. Works without a server, creates nothing and looks up nothing."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,8 +12,6 @@ from torchyard.domain.errors import Invalid, NotFound, Problem
 if TYPE_CHECKING:
     from torchyard.domain.launch import LaunchPlan
     from torchyard.domain.spec import Submission
-
-DRAFT_ID = "00000000-0000-0000-0000-000000000000"
 
 
 @click.command("render")
@@ -42,7 +40,9 @@ def command(spec: str, cluster: str | None, name: str | None, output: str) -> No
 def plan_of(submission: "Submission") -> "LaunchPlan":
     """The launch plan on a machine where everything can run. Raises Invalid with what the rules say against it."""
     from torchyard.domain.finding import Severity
+    from torchyard.domain.isolation import specs_of
     from torchyard.domain.observation import Capabilities
+    from torchyard.domain.workload import DRAFT_ID
     from torchyard.policy.admit import admit
     from torchyard.policy.rule import Folder, View
     from torchyard.render.isolation import pick
@@ -56,7 +56,7 @@ def plan_of(submission: "Submission") -> "LaunchPlan":
         capabilities=able,
         devices=submission.devices,
         device_kind="device",
-        claims=tuple(pvc.claim_name for spec in _specs(submission) for pvc in spec.storage.pvc if pvc.claim_name),
+        claims=tuple(pvc.claim_name for spec in specs_of(submission) for pvc in spec.storage.pvc if pvc.claim_name),
         folder=Folder(path=folder, exists=exists, readable=exists) if folder and folder.startswith("/") else None,
     )
     findings = admit(view)
@@ -69,7 +69,3 @@ def plan_of(submission: "Submission") -> "LaunchPlan":
         raise Invalid(errors[0].message, errors[0].fix, problems)
     choice = pick(submission, able, folder_exists=exists)
     return plan(submission, workload_id=DRAFT_ID, attempt=1, choice=choice)
-
-
-def _specs(submission: "Submission") -> list[Any]:
-    return [submission.spec, *([submission.master_spec] if submission.master_spec else [])]

@@ -32,7 +32,8 @@ Run a training here, follow it, and exit as it exits.
   torchyard run -- bash run.sh                            any command
   torchyard run spec.yaml                                 a spec file (- for stdin)
 
-The training sees this folder, your environment and your PATH. Ctrl-C detaches and leaves it running; twice stops it.
+The training sees this folder, your environment and your PATH; its standard input is empty.
+Ctrl-C detaches and leaves it running; twice stops it.
 Exit code: that of the training; 128+n for signal n, 130 when stopped or detached, 125 for torchyard's own errors.
 """
 
@@ -141,7 +142,7 @@ def _of_file(word: str, given: dict[str, Any]) -> Submission:
     return Submission(
         session=session,
         kind=file.kind,
-        name=given["name"] or file.name,
+        name=file.name if given["name"] is None else given["name"],
         body=body,
         code=folder,
         environment=target.environment(os.environ),
@@ -157,6 +158,8 @@ def _of_words(session: Session, words: tuple[str, ...], any_command: bool, given
     replicas = _replicas(launcher, body)
     body["spec"].setdefault("backoffLimit", given["max_restarts"] if given["max_restarts"] is not None else 0)
     folder = Path(given["code"]) if given["code"] else None
+    if folder is None and not body["spec"].get("image") and body["spec"].get("workingDir"):
+        body["spec"]["workingDir"] = str(target.working_folder() / body["spec"]["workingDir"])
     env = _checked(words, any_command, launcher, body, folder)
     nodes = org.nodes(session.server) if torchrun.needs_nodes(launcher) else []
     asked = body["spec"].get("compute", {}).get("gpuDevicesRequest")
@@ -186,7 +189,7 @@ def _checked(
     spec = body["spec"]
     if spec.get("image") and not folder and body["torchyard"].get("isolation") != "process":
         return env
-    here = folder or Path(spec.get("workingDir") or Path.cwd())
+    here = folder or Path(spec.get("workingDir") or target.working_folder())
     if not folder and spec.get("workingDir") and not here.is_dir():
         return env
     if any_command:

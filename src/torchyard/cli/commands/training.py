@@ -52,7 +52,7 @@ def submit_command(kind: str, sections: Sequence[Section]) -> click.Command:
     @options(flag for section in sections for flag in section.flags)
     def submit(name: str | None, rest: tuple[str, ...], **given: Any) -> None:
         """Submit a training and leave it running."""
-        if name and given["name_prefix"]:
+        if name is not None and given["name_prefix"] is not None:
             raise click.UsageError("give a NAME or --name-prefix, not both")
         body = collect(given)
         if rest:
@@ -65,8 +65,8 @@ def submit_command(kind: str, sections: Sequence[Section]) -> click.Command:
         submission = Submission(
             session=Session(given["project"], given["cluster"]),
             kind=kind,
-            name=name or given["name_prefix"],
-            prefix=bool(given["name_prefix"]),
+            name=given["name_prefix"] if name is None else name,
+            prefix=given["name_prefix"] is not None,
             body=body,
             code=Path(given["code"]) if given["code"] else None,
             environment=target.environment(os.environ),

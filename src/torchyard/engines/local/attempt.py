@@ -23,6 +23,7 @@ from torchyard.engines.local.isolation import (
     INSIDE,
     WITHOUT_PYTHON,
     Surroundings,
+    hosts_of,
     keeper_in_container,
     keeper_in_process,
     keeper_in_sandbox,
@@ -77,6 +78,8 @@ def _fill(layout: Layout, plan: LaunchPlan, final: Path, fresh: Path, gpus: bool
         if plan.isolation is Isolation.CONTAINER:
             for name in ("run", "ranks", "work"):
                 (folder / name).chmod(0o777)
+        if plan.isolation is Isolation.SANDBOX:
+            (folder / "hosts").write_text(hosts_of(replica.name))
         record = _record(layout, plan, replica, final, claims, port, gpus)
         (folder / "replica.json").write_text(json.dumps(record))
     names = [replica.name for replica in plan.replicas]

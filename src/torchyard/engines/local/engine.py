@@ -139,7 +139,14 @@ class LocalEngine:
             raise Unavailable(f"the claim's folder cannot be made: {problem.strerror}", "free space") from problem
 
     async def remove_claim(self, project: str, claim: str) -> None:
-        await asyncio.to_thread(shutil.rmtree, self._layout.claim(project, claim), True)
+        folder = self._layout.claim(project, claim)
+        try:
+            await asyncio.to_thread(shutil.rmtree, folder)
+        except FileNotFoundError:
+            return
+        except OSError as problem:
+            what = f"{problem.filename or folder} cannot be deleted: {problem.strerror}"
+            raise Unavailable(what, "delete it as its owner, then delete the claim again") from problem
 
     async def list_files(self, project: str, claim: str, path: str) -> tuple[FileEntry, ...]:
         return await asyncio.to_thread(files.listing, self._root(project, claim), path)

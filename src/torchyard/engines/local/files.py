@@ -15,6 +15,7 @@ from torchyard.domain.observation import FileEntry
 from torchyard.engines.engine import FileReader
 
 _NOTHING = (FileNotFoundError, NotADirectoryError)
+LOOK = "look at the folder above it: torchyard pvc ls CLAIM:/"
 
 
 def inside(root: Path, path: str) -> Path:
@@ -40,7 +41,7 @@ def listing(root: Path, path: str) -> tuple[FileEntry, ...]:
             return (_entry(base, wanted),)
         children = sorted(wanted.iterdir())
     except _NOTHING as problem:
-        raise NotFound(f"there is no {path or '/'!r} on the claim") from problem
+        raise NotFound(f"there is no {path or '/'!r} on the claim", LOOK) from problem
     except PermissionError as problem:
         raise Invalid(f"{path!r} must not be read", "ask its owner for the right") from problem
     entries = []
@@ -69,11 +70,11 @@ def open_file(root: Path, path: str) -> FileReader:
     if wanted.is_dir():
         raise Invalid(f"{path!r} is a folder", "name a file in it")
     if not wanted.is_file():
-        raise NotFound(f"there is no {path!r} on the claim")
+        raise NotFound(f"there is no {path!r} on the claim", LOOK)
     try:
         return wanted.open("rb")
     except _NOTHING as problem:
-        raise NotFound(f"there is no {path!r} on the claim") from problem
+        raise NotFound(f"there is no {path!r} on the claim", LOOK) from problem
     except PermissionError as problem:
         raise Invalid(f"{path!r} must not be read", "ask its owner for the right") from problem
 
@@ -114,6 +115,6 @@ def remove(root: Path, path: str) -> None:
         else:
             wanted.unlink()
     except (*_NOTHING, ValueError) as problem:
-        raise NotFound(f"there is no {path!r} on the claim") from problem
+        raise NotFound(f"there is no {path!r} on the claim", LOOK) from problem
     except OSError as problem:
         raise Unavailable(f"{path[:200]} cannot be deleted: {problem.strerror}", "try again") from problem

@@ -24,6 +24,8 @@ _PULL = {"Always": "always", "IfNotPresent": "missing", "Never": "never"}
 _LOOK_AT_IMAGE = "import sys; sys.path.insert(0, {folder!r}); from agent.image import main; main(*{what!r})"
 _KEEPER = "import sys; sys.path.insert(0, {folder!r}); from agent.keeper import main; main({run!r})"
 
+HOSTS = Path("/etc/hosts")
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
@@ -46,6 +48,15 @@ def keeper_in_process(python: str, around: Surroundings) -> list[str]:
     return [python, "-I", "-S", "-c", code]
 
 
+def hosts_of(replica: str) -> str:
+    """What /etc/hosts says in a sandbox: the machine's, and the replica's own name, which torchrun looks up."""
+    try:
+        machines = HOSTS.read_text(errors="replace").rstrip("\n")
+    except OSError:
+        machines = "127.0.0.1 localhost"
+    return f"{machines}\n127.0.0.1 {replica}\n"
+
+
 def keeper_in_sandbox(python: str, plan: ReplicaPlan, around: Surroundings) -> list[str]:
     """The keeper as PID 1 of a bubblewrap sandbox: the machine's folders, and claims at the very paths asked for."""
     bwrap = shutil.which("bwrap")
@@ -64,6 +75,8 @@ def keeper_in_sandbox(python: str, plan: ReplicaPlan, around: Surroundings) -> l
     argv += list(_room_for(places))
     for path, words in sorted(places.items()):
         argv += [*words, str(path)]
+    if HOSTS.exists():
+        argv += ["--ro-bind", str(around.replica / "hosts"), str(HOSTS.resolve())]
     return [*argv, "--", *keeper_in_process(python, around)]
 
 

@@ -1,5 +1,6 @@
 """Step two of launch and its end: starts supervisors that outlive us, and signals them."""
 
+import errno
 import json
 import math
 import os
@@ -26,6 +27,7 @@ LETTING_GO = 0.5
 OVERDUE = 60.0
 """Seconds after the grace in which a supervisor that was asked to stop must be gone."""
 _SHELL = ("PATH", "HOME", "LANG", "VIRTUAL_ENV", "USER", "TZ", "TERM", "CONDA_PREFIX", "LD_LIBRARY_PATH", "PYTHONPATH")
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _FALLBACK = ("PATH", "HOME", "LANG", "VIRTUAL_ENV", "USER")
 # What the interpreter, and podman or docker, need to work as they do here.
 _SUPERVISORS = (
@@ -141,7 +143,10 @@ def _await_started(replica: Path, word: IO[bytes]) -> None:
     if not said_or_died or locks.is_held(replica / "replica.lock"):
         raise Unavailable(f"the supervisor of {replica.name} is slow to start")
     said = (replica / "supervisor.err").read_text(errors="replace").strip().splitlines()
-    raise CannotStart(f"the supervisor of {replica.name} did not start: {said[-1] if said else 'no reason given'}")
+    if not said or any(os.strerror(number) in said[-1] for number in _NO_ROOM):
+        # On a disk that is full to the last page it cannot even say so.
+        raise Unavailable(f"the supervisor of {replica.name} found no room on the disk", "free space, then it goes on")
+    raise CannotStart(f"the supervisor of {replica.name} did not start: {said[-1]}")
 
 
 def stop(replica: Path, grace: float, reason: str) -> bool:

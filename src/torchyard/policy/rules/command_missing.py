@@ -10,7 +10,7 @@ from torchyard.policy.rule import Remark, View
 
 id = "command-missing"
 severity = Severity.ERROR
-FIX = "set command, such as `bash run.sh`, or give it after `--`"
+FIX = "say `--command -- bash run.sh`, or in a spec `command: bash run.sh`"
 
 
 def check(view: View) -> Iterator[Remark]:

@@ -19,3 +19,9 @@ def check(view: View) -> Iterator[Remark]:
             f"there is no workload {name[:63]!r} in project {view.submission.project} to resume from",
             "see `torchyard list`",
         )
+    elif view.resume_file is not None:
+        yield Remark(
+            "torchyard.resumeFrom",
+            f"there is no checkpoint {view.resume_file[:200]!r} to resume from",
+            f"see `torchyard checkpoint list {name}`, and write {name}:FILE",
+        )

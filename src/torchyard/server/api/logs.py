@@ -19,6 +19,9 @@ from torchyard.server.query import parse_since
 from torchyard.server.shapes import Json
 from torchyard.server.stream import EventStream, Sent
 
+MAX_CURSOR = 16384
+"""Characters; each replica takes about twenty."""
+
 router = APIRouter(prefix="/workloads", tags=["logs"])
 
 
@@ -33,7 +36,7 @@ async def stream(
     since: Annotated[str | None, Query(max_length=64)] = None,
     tail: Annotated[int | None, Query(ge=0, le=1_000_000)] = None,
     follow: bool = False,
-    last_event_id: Annotated[str | None, Header(max_length=255)] = None,
+    last_event_id: Annotated[str | None, Header(max_length=MAX_CURSOR)] = None,
 ) -> EventStream:
     """Lines of all replicas, or of one replica or rank. `since`: seconds, a duration (`5m`) or a time.
 

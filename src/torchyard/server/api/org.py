@@ -108,5 +108,6 @@ def _device(d: Device) -> Json:
         "free": d.free,
         "ours": d.ours,
         "heldBy": d.held_by,
+        "workload": d.workload,
         "heldSince": moment(d.held_since),
     }
