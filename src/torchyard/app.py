@@ -121,11 +121,11 @@ def build(settings: Settings, engines: Mapping[str, Engine] | None = None) -> Fa
 async def open_yard(settings: Settings, engines: Mapping[str, Engine] | None = None) -> AsyncIterator[Yard]:
     """Everything that control needs. Raises Unavailable for a second server on the same data folder."""
     settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Whoever made it may have left it open to everybody.
-    with contextlib.suppress(PermissionError):
-        settings.data.chmod(0o700)
     async with contextlib.AsyncExitStack() as stack:
         check_disk(settings.data)
+        # Whoever made it may have left it open to everybody.
+        with contextlib.suppress(PermissionError):
+            settings.data.chmod(0o700)
         stack.callback(lead(settings.data).release)
         threads = ThreadPoolExecutor(POOL, "torchyard")
         stack.callback(threads.shutdown, wait=False)

@@ -194,7 +194,7 @@ def test_stopping_and_stopped() -> None:
     assert ending.sentence == "ddp is being stopped by ann" and "killed 12s after" in ending.next_step
     story.end(Diagnosis(cause=Cause.STOPPED, sentence="it was stopped as asked"))
     told = story.told()
-    assert told.sentence == "ddp was stopped: stopped by ann" and told.cause is None
+    assert told.sentence == "ddp was stopped by ann" and told.cause is None
     assert "`torchyard resume ddp` starts attempt 2" in told.next_step
 
 

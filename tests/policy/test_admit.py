@@ -43,7 +43,7 @@ ERRORS: list[tuple[str, str, dict[str, Any], str, str]] = [
         "there is no command: say what to run (args alone are not a command without an image)",
     ),
     ("command-missing", "training", {"command": " "}, "spec.command", "the command is empty: say what to run"),
-    ("command-missing", "training", {"command": "bash 'x"}, "spec.command", "spec.command: a quote is not closed"),
+    ("command-missing", "training", {"command": "bash 'x"}, "spec.command", "a quote is not closed"),
     (
         "command-missing",
         "distributed",

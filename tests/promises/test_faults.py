@@ -80,7 +80,7 @@ def test_nothing_is_left_whoever_is_killed(place: Place, victim: str, cause: str
     place.reach(name, "Completed")
     verdict = place.explain(name)
     (told,) = [line for line in verdict["evidence"] if line.startswith("attempt 1 ended")]
-    assert told.startswith(f"attempt 1 ended ({cause}): ")
+    assert told.startswith(f"attempt 1 ended (cause {cause}): ")
     assert victim in told.partition(": ")[2]
 
 
