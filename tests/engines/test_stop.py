@@ -47,6 +47,8 @@ async def test_a_start_on_a_full_disk_comes_later(here: LocalPlace) -> None:
         await engine.start(handle, Secrets({"PATH": os.environ["PATH"]}))
     await engine.start(handle, Secrets({"PATH": os.environ["PATH"]}))
     await reach(engine, handle, ReplicaState.RUNNING)
+    await here.end(handle.key, "worker-0", 0)
+    assert one(await over(engine, handle)).code == 0
     assert here.starts(handle.key, "worker-0") == 1
 
 

@@ -25,6 +25,8 @@ def main(path: str) -> None:
     secrets = _read_secrets()
     if secrets is None:
         sys.exit("whoever started this supervisor ended before it had said with what environment")
+    # Whoever holds the lock can be found and told to stop: that is not to kill us before we can listen.
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
     folder = records.Folder(path)
     lock = folder.open("replica.lock", os.O_RDWR | os.O_CREAT)
     try:
@@ -89,6 +91,7 @@ def _catch_signals() -> int:
         signal.signal(number, lambda *_: None)
     for number in (signal.SIGHUP, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
     return reader
 
 
