@@ -81,3 +81,23 @@ def test_what_is_no_cursor(text: str) -> None:
 
 def test_a_cursor_of_the_largest_workload_fits_in_a_header() -> None:
     assert len(str(Cursor(20, {f"worker-{i}": 10**15 for i in range(MOST_REPLICAS)}))) <= MAX_CURSOR
+
+
+@pytest.mark.parametrize(("tail", "expected"), [(0, []), (1, ["4"]), (3, ["2", "3", "4"]), (9, list("1234"))])
+def test_the_last_lines_of_all_attempts_are_the_last_ones(tmp_path: Path, tail: int, expected: list[str]) -> None:
+    async def story() -> None:
+        world = FakeWorld()
+        yard = make_yard(tmp_path, FakeEngine(world))
+        workload = await submit_one(yard, submission(backoff=1))
+        for number in (1, 2):
+            await schedule(yard)
+            await reconcile(yard, workload.id)
+            for name, line in (("master-0", 2 * number - 1), ("worker-0", 2 * number)):
+                world.say(f"{workload.id}-{number}", name, str(line))
+            for name in ("master-0", "worker-0"):
+                world.end(f"{workload.id}-{number}", name, 1)
+            await reconcile(yard, workload.id)
+        seen = [line.text async for _, line in lines(yard, workload.id, LogQuery(attempt=0, tail=tail))]
+        assert seen == expected
+
+    asyncio.run(story())

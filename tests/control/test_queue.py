@@ -25,12 +25,15 @@ CLAIM = {"storage": {"pvc": [{"claimName": "c", "path": "/c", "claimInfo": {"siz
 async def with_checkpoint(yard: Yard, name: str) -> Workload:
     """A workload that has left a snapshot on its claim."""
     made = await submit_one(yard, submission(name, spec=CLAIM))
+    await write_snapshot(yard, made)
+    return made
 
+
+async def write_snapshot(yard: Yard, workload: Workload) -> None:
     async def data() -> AsyncIterator[bytes]:
         yield b"weights"
 
-    await yard.engine(made.cluster).put_file(made.project, "c", "snapshot.pt", data())
-    return made
+    await yard.engine(workload.cluster).put_file(workload.project, "c", "snapshot.pt", data())
 
 
 def test_a_checkpoint_to_resume_from_must_be_there(tmp_path: Path) -> None:
@@ -40,6 +43,22 @@ def test_a_checkpoint_to_resume_from_must_be_there(tmp_path: Path) -> None:
         await submit_one(yard, submission("heir", resumeFrom="source"))
         with pytest.raises(Invalid, match=r"no checkpoint 'c:/epoch9.pt'"):
             await submit_one(yard, submission("other", resumeFrom="source:epoch9.pt"))
+
+    asyncio.run(story())
+
+
+def test_a_checkpoint_that_something_else_wrote_is_warned_of(tmp_path: Path) -> None:
+    async def story() -> None:
+        yard = make_yard(tmp_path, FakeEngine(FakeWorld()))
+        source = await with_checkpoint(yard, "source")
+        heir = await submit_one(yard, submission("heir", resumeFrom="source"))
+        (warning,) = [f for f in heir.findings if f.rule == "resume-writer"]
+        assert warning.message.startswith("snapshot.pt was written while source did not run")
+        await schedule(yard)
+        await reconcile(yard, source.id)
+        await write_snapshot(yard, source)
+        other = await submit_one(yard, submission("other", resumeFrom="source"))
+        assert [f for f in other.findings if f.rule == "resume-writer"] == []
 
     asyncio.run(story())
 

@@ -335,6 +335,13 @@ def test_a_workload_to_resume_from_must_be_there() -> None:
     assert findings(asked, resume_known=False)[0].message.startswith("there is no workload 'old' in project default")
 
 
+def test_a_checkpoint_of_somebody_else_is_named_beside_ones_own() -> None:
+    asked = submission(torchyard={"resumeFrom": "old"})
+    (finding,) = findings(asked, resume_own=("snapshot-old.pt", "a.pt"))
+    assert finding.severity is Severity.WARNING
+    assert (finding.fix or "").endswith("old:snapshot-old.pt, old:a.pt")
+
+
 @pytest.mark.parametrize(
     ("image", "good"),
     [

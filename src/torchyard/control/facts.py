@@ -4,6 +4,7 @@ import asyncio
 import os
 import tarfile
 
+from torchyard.control import checkpoints
 from torchyard.control.code import archive
 from torchyard.control.yard import Yard
 from torchyard.domain.command import script_path
@@ -11,6 +12,7 @@ from torchyard.domain.errors import Invalid, NotFound
 from torchyard.domain.isolation import specs_of
 from torchyard.domain.launch import ResumeSource
 from torchyard.domain.spec import Submission
+from torchyard.domain.workload import Workload
 from torchyard.policy.rule import Folder, View
 from torchyard.store import claims, projects, workloads
 from torchyard.store.database import read
@@ -21,7 +23,8 @@ async def view(yard: Yard, submission: Submission, source: ResumeSource | None) 
     engine = yard.engine(submission.cluster)
     nodes = await engine.nodes()
     devices = [device for node in nodes for device in node.devices]
-    names, resume = await asyncio.to_thread(_stored, yard, submission)
+    names, other = await asyncio.to_thread(_stored, yard, submission)
+    missing = await _missing_checkpoint(yard, submission, source) if source else None
     return View(
         submission=submission,
         capabilities=engine.capabilities,
@@ -29,8 +32,9 @@ async def view(yard: Yard, submission: Submission, source: ResumeSource | None) 
         device_kind=devices[0].kind if devices else "cpu",
         claims=names,
         folder=await asyncio.to_thread(_folder, yard, submission),
-        resume_known=resume,
-        resume_file=await _missing_checkpoint(yard, submission, source) if source else None,
+        resume_known=submission.torchyard.resume_from is None or other is not None,
+        resume_file=missing,
+        resume_own=await _own_instead(yard, other, source) if other and source and not missing else None,
     )
 
 
@@ -43,14 +47,24 @@ async def _missing_checkpoint(yard: Yard, submission: Submission, source: Resume
     return None
 
 
-def _stored(yard: Yard, submission: Submission) -> tuple[tuple[str, ...], bool]:
+async def _own_instead(yard: Yard, other: Workload, source: ResumeSource) -> tuple[str, ...] | None:
+    """What the other workload wrote, the newest first, when the checkpoint to resume from is not among it."""
+    found = await checkpoints.listing(yard, other)
+    named = next((c for c in found if (c.claim, c.path) == (source.claim, source.path)), None)
+    if named is None or named.attempt is not None:
+        return None
+    return tuple(c.path for c in found if c.attempt is not None and c.complete)
+
+
+def _stored(yard: Yard, submission: Submission) -> tuple[tuple[str, ...], Workload | None]:
+    """The project's claims, and the workload to resume from."""
     with read(yard.database) as connection:
         if projects.find(connection, submission.project) is None:
             known = ", ".join(p.name for p in projects.listing(connection))
             raise NotFound(f"there is no project {submission.project!r}", f"projects: {known}")
         names = tuple(c.claim_name for c in claims.listing(connection, submission.project))
         other = (submission.torchyard.resume_from or "").partition(":")[0]
-        return names, not other or workloads.find(connection, submission.project, other) is not None
+        return names, workloads.find(connection, submission.project, other) if other else None
 
 
 def _folder(yard: Yard, submission: Submission) -> Folder | None:

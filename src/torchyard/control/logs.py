@@ -76,6 +76,8 @@ async def lines(yard: Yard, workload_id: str, query: LogQuery) -> AsyncGenerator
     elif number > workload.attempts and not query.follow:
         raise NotFound(f"{workload.name} has no attempt {number}", f"it has had {workload.attempts}")
     number = max(1, number)
+    if query.attempt == ALL_ATTEMPTS and query.tail is not None:
+        number, query = await _tail_of_all(yard, workload, query)
     with yard.feed.subscribe(workload_id) as changes:
         while True:
             attempt = await _attempt(yard, workload_id, number)
@@ -96,6 +98,23 @@ async def lines(yard: Yard, workload_id: str, query: LogQuery) -> AsyncGenerator
                 await changes.next(timeout=0.5)
                 if attempt is not None and attempt.handle is not None:
                     cursor = await _end_of(yard, workload, attempt)
+
+
+async def _tail_of_all(yard: Yard, workload: Workload, query: LogQuery) -> tuple[int, LogQuery]:
+    """In which attempt the last lines of all attempts begin, and how many of them lie there."""
+    assert query.tail is not None
+    left = query.tail
+    for number in range(workload.attempts, 0, -1):
+        attempt = await _attempt(yard, workload.id, number)
+        if attempt is None or attempt.handle is None:
+            continue
+        last = replace(query, tail=left, follow=False)
+        async with aclosing(_attempt_lines(yard, workload, attempt, last, None)) as found:
+            here = len([line async for line in found])
+        left -= here
+        if left <= 0:
+            return number, replace(query, tail=here)
+    return 1, replace(query, tail=None)
 
 
 async def _attempt(yard: Yard, workload_id: str, number: int) -> Attempt | None:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from torchyard.control.yard import Yard
 from torchyard.domain.errors import Invalid, NotFound
 from torchyard.domain.isolation import specs_of
-from torchyard.domain.launch import LaunchPlan, ResumeSource
+from torchyard.domain.launch import DEFAULT_CHECKPOINT, LaunchPlan, ResumeSource
 from torchyard.domain.spec import Isolation, Submission
 from torchyard.domain.workload import DRAFT_ID, Workload
 from torchyard.engines.engine import Engine, Secrets
@@ -77,7 +77,7 @@ def resume_of(connection: Connection, submission: Submission) -> ResumeSource | 
     mounts = [pvc for spec in specs_of(other.submission) for pvc in spec.storage.pvc if pvc.claim_name]
     if not mounts:
         raise Invalid(f"resumeFrom: {name} has no claim to take a checkpoint from", "mount one with --existing-pvc")
-    file = file or "snapshot.pt"
+    file = file or DEFAULT_CHECKPOINT
     chosen = (
         next((m for m in mounts if posixpath.commonpath([m.path, file]) == m.path), mounts[0])
         if file[:1] == "/"

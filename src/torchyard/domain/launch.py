@@ -14,6 +14,10 @@ class Mount:
     read_only: bool = False
 
 
+DEFAULT_CHECKPOINT = "snapshot.pt"
+"""What `resumeFrom` means when it names no file."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeSource:
     """A checkpoint of another workload: its claim, the path inside the claim, and where that workload mounted it."""

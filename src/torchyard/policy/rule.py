@@ -34,6 +34,8 @@ class View:
     """The workload of `resumeFrom` is there, or none is named."""
     resume_file: str | None = None
     """The file of `resumeFrom` that is not on its claim."""
+    resume_own: tuple[str, ...] | None = None
+    """What the workload of `resumeFrom` wrote itself, when the file that is named was written by something else."""
 
     @property
     def specs(self) -> tuple[tuple[str, ReplicaSpec], ...]:
