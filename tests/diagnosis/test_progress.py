@@ -135,6 +135,13 @@ def test_no_eta_from_less_than_two_advances_or_without_a_total() -> None:
     assert unbounded and unbounded.eta is None
 
 
+def test_a_number_that_no_training_counts_to_is_no_step() -> None:
+    huge = "9" * 400
+    assert after(f"step {huge}") is None
+    found = after("step 1/10", f"step {huge}/{huge}", "step 2/10", "step 3/10")
+    assert found and (found.step, found.total) == (3, 10)
+
+
 def test_the_lowest_rank_is_followed_and_the_launcher_only_before_it() -> None:
     reader = Reader()
     reader.read(line("100%|##| 9/9 [00:00<00:00, 9it/s]"))

@@ -423,5 +423,5 @@ def test_every_rule_is_known_by_its_file() -> None:
     names = [rule.id for rule in rules()]
     assert len(set(names)) == len(names)
     tried = {rule for rule, *_ in ERRORS} | {"working-folder", "script-missing", "shared-memory", "no-meaning"}
-    tried |= {"replicas-exceed-cluster", "image-name"}
+    tried |= {"replicas-exceed-cluster", "image-name", "resume-writer"}
     assert set(names) == tried

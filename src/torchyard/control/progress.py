@@ -27,8 +27,6 @@ class Follower:
     attempt: int
     position: int
     reader: Reader
-    workload: Workload
-    """As it was when its log was last read."""
     saved: Progress | None = None
 
 
@@ -41,19 +39,25 @@ async def follow(yard: Yard) -> None:
 
 
 async def look(yard: Yard, followers: dict[str, Follower]) -> None:
-    """Read on what runs, and once more what ran the last time and is over now."""
+    """Read once more what has ended since the last look, and read on what runs."""
+    for workload in yard.board.take_ended():
+        await _try(yard, workload, followers)
+        followers.pop(workload.id, None)
     running = [w for w in yard.board.all() if w.active and w.attempt and w.attempt.running_at]
-    over = [followers[gone].workload for gone in followers.keys() - {w.id for w in running}]
-    for workload in (*running, *over):
-        try:
-            await read_on(yard, workload, followers)
-        except FileNotFoundError:
-            # It was deleted with its log.
-            continue
-        except (TorchyardError, OSError):
-            log.exception("progress of %s could not be read", workload.name)
-    for workload in over:
-        del followers[workload.id]
+    for workload in running:
+        await _try(yard, workload, followers)
+    for gone in followers.keys() - {w.id for w in running}:
+        del followers[gone]
+
+
+async def _try(yard: Yard, workload: Workload, followers: dict[str, Follower]) -> None:
+    try:
+        await read_on(yard, workload, followers)
+    except FileNotFoundError:
+        # It was deleted with its log.
+        return
+    except (TorchyardError, OSError):
+        log.exception("progress of %s could not be read", workload.name)
 
 
 async def read_on(yard: Yard, workload: Workload, followers: dict[str, Follower]) -> None:
@@ -67,8 +71,7 @@ async def read_on(yard: Yard, workload: Workload, followers: dict[str, Follower]
     follower = followers.get(workload.id)
     if follower is None or follower.attempt != attempt.number:
         start = max(0, size - LOOK_BACK) if attempt.start_step is not None else 0
-        follower = followers[workload.id] = Follower(attempt.number, start, _reader(workload), workload)
-    follower.workload = workload
+        follower = followers[workload.id] = Follower(attempt.number, start, _reader(workload))
     if size <= follower.position:
         return
     async for line in engine.logs(attempt.handle, replica, follower.position, follow=False):

@@ -56,6 +56,8 @@ class Turn:
     def _publish(self, before: Workload, decision: Decision) -> None:
         after = decision.workload
         self._yard.board.put(after)
+        if before.active and not after.active:
+            self._yard.board.end(after)
         self._yard.feed.publish(after.id, "deleted" if after.deleted_at else "workload")
         if decision.events:
             self._yard.feed.publish(after.id, "event")

@@ -48,6 +48,7 @@ class Board:
 
     def __init__(self) -> None:
         self._live: dict[str, Workload] = {}
+        self._ended: list[Workload] = []
         self.why_waiting: dict[str, str] = {}
         """The queue's sentences of this moment. Not saved: they change for everybody whenever somebody starts."""
 
@@ -60,6 +61,15 @@ class Board:
 
     def get(self, workload_id: str) -> Workload | None:
         return self._live.get(workload_id)
+
+    def end(self, workload: Workload) -> None:
+        """Its attempt is over."""
+        self._ended.append(workload)
+
+    def take_ended(self) -> tuple[Workload, ...]:
+        """Workloads whose attempt has ended since the last call, as they were then."""
+        taken, self._ended = tuple(self._ended), []
+        return taken
 
     def of_now(self, workload: Workload) -> Workload:
         """The workload with the queue's latest sentence as its reason, if it waits."""

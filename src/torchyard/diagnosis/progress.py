@@ -16,6 +16,8 @@ from torchyard.domain.workload import Progress
 
 PACE_OVER = 20
 """So many last advances make the pace."""
+MAX_STEP = 10**15
+"""No training counts further: a larger number is something else."""
 _NO_RANK = 1 << 30
 
 
@@ -52,7 +54,7 @@ class Reader:
         if reading.loss_said:
             self._loss = reading.loss
             self._at = line.at
-        if reading.step is not None and self._counts(reading):
+        if reading.step is not None and max(reading.step, reading.total or 0) <= MAX_STEP and self._counts(reading):
             self._advance(reading, reading.step, line.at)
 
     def progress(self, attempt: int, now: datetime) -> Progress | None:
