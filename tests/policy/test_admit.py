@@ -296,10 +296,29 @@ def test_the_setting_for_more_slots_is_named_where_devices_are_cpu_slots() -> No
             "there is no rum.sh in the code folder; did you mean run.sh?",
         ),
         ({"command": "torchrun --standalone src/b.py"}, CODE, "there is no src/b.py in the code folder"),
-        ({"command": "python a.py", "workingDir": "lib"}, CODE, "there is no lib/a.py in the code folder"),
+        (
+            {"command": "python b.py", "workingDir": "src", "torchyard": {"code": HASH}},
+            CODE,
+            "there is no src/b.py in the code folder; did you mean src/a.py?",
+        ),
+        (
+            {"command": "python a.py", "workingDir": "lib", "torchyard": {"code": HASH}},
+            CODE,
+            "there is no folder lib in the code folder",
+        ),
+        (
+            {"workingDir": "./lib"},
+            None,
+            "the working folder lib is relative, and there is no code that it could be in",
+        ),
+        (
+            {"workingDir": "lib", "image": "a/b:1"},
+            None,
+            "the working folder lib is relative, and there is no code that it could be in",
+        ),
     ],
 )
-def test_folders_and_scripts(changes: dict[str, Any], folder: Folder, message: str) -> None:
+def test_folders_and_scripts(changes: dict[str, Any], folder: Folder | None, message: str) -> None:
     found = findings(submission(**changes), folder=folder)
     assert [f.severity for f in found] == [Severity.ERROR]
     assert found[0].message.startswith(message)
@@ -320,12 +339,14 @@ def test_folders_and_scripts(changes: dict[str, Any], folder: Folder, message: s
         ({"workingDir": "/runai", "torchyard": {"code": HASH}}, Folder(path="/runai", exists=False, readable=False)),
         ({"workingDir": "/here"}, Folder(path="/here", exists=True, readable=True)),
         ({"command": "bash ./run.sh"}, CODE),
-        ({"command": "python a.py", "workingDir": "src"}, CODE),
+        ({"command": "python a.py", "workingDir": "src", "torchyard": {"code": HASH}}, CODE),
+        ({"command": "true", "workingDir": "src/../src/", "torchyard": {"code": HASH}}, CODE),
+        ({"command": "true", "workingDir": "."}, None),
         ({"command": "python ../elsewhere.py"}, CODE),
         ({"command": "python -m anything"}, CODE),
     ],
 )
-def test_folders_and_scripts_that_are_well(changes: dict[str, Any], folder: Folder) -> None:
+def test_folders_and_scripts_that_are_well(changes: dict[str, Any], folder: Folder | None) -> None:
     assert findings(submission(**changes), folder=folder) == ()
 
 

@@ -1,5 +1,6 @@
 """What a rule is, what it looks at and what it says. A rule knows the view and nothing else."""
 
+import posixpath
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -17,6 +18,12 @@ class Folder:
     exists: bool
     readable: bool
     files: frozenset[str] | None = None
+
+    def holds(self, path: str) -> bool:
+        """A file or folder of this relative path is in it; yes where nobody has looked."""
+        clean = posixpath.normpath(path)
+        names = (posixpath.normpath(name) for name in self.files or ())
+        return self.files is None or clean == "." or any(f"{name}/".startswith(f"{clean}/") for name in names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,8 @@ def check(view: View) -> Iterator[Remark]:
         path = script_path(spec)
         if path is None or path in files or (spec.working_dir and view.mounted(spec.working_dir)):
             continue
+        if spec.working_dir and not spec.working_dir.startswith("/") and not folder.holds(spec.working_dir):
+            continue  # The folder itself is what is wrong.
         near = difflib.get_close_matches(path, sorted(files)[:2000], n=1, cutoff=0.7)
         meant = f"; did you mean {near[0]}?" if near else ""
         yield Remark(
