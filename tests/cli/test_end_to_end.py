@@ -286,6 +286,10 @@ def test_claims_and_files(yard: Yard, tmp_path: Path) -> None:
     claim = f"c-{yard.name()}"
     yard.run("pvc", "create", claim, "--size", "10TB", "--access-mode", "RWX", "--path", "/data")
     yard.run("pvc", "create", claim, "--size", "10TB", "--path", "/data", code=2)
+    refused = yard.run("pvc", "create", f"{claim}-up", "--size", "1G", "--path", "/../etc", code=2)
+    assert "spec.path: leads upwards (..)" in refused.stderr
+    mounted = ["--existing-pvc", f"claimname={claim},path=/data/../../etc"]
+    assert "leads upwards (..)" in yard.run("training", "submit", *mounted, "-c", "--", "true", code=2).stderr
     listed = json.loads(yard.run("pvc", "list", "--json").stdout)
     assert claim in [entry["meta"]["name"] for entry in listed]
     assert re.search(rf"{claim} +/data +10TB? +RWX", yard.run("pvc", "list").stdout)

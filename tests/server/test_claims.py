@@ -44,6 +44,7 @@ def test_sizes_as_people_write_them(http: httpx.Client) -> None:
     [
         ({"name": "Bad Name"}, {"path": "/c"}, "meta.name"),
         ({"name": "c"}, {"path": "c"}, "spec.path"),
+        ({"name": "c"}, {"path": "/../etc"}, "spec.path: leads upwards (..): write the path out"),
         ({"name": "c"}, {"path": "/c", "claimInfo": {"size": "ten"}}, "spec.claimInfo.size"),
         ({"name": "c", "scope": "cluster"}, {"path": "/c"}, "meta.scope"),
         ({"name": "c", "projectId": 9}, {"path": "/c"}, "project"),

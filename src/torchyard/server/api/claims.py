@@ -3,14 +3,14 @@
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
-from pydantic import Field
+from pydantic import Field, field_validator
 from starlette.responses import JSONResponse, Response
 
 from torchyard.control import claims
 from torchyard.control.yard import Yard
 from torchyard.domain.asset import Claim
 from torchyard.domain.errors import Invalid, Problem
-from torchyard.domain.model import Model, Name
+from torchyard.domain.model import Model, Name, straight
 from torchyard.domain.storage import ClaimInfo
 from torchyard.domain.workload import Workload
 from torchyard.server.api.submissions import Id, accepted
@@ -44,6 +44,8 @@ class ClaimSpec(Model):
     ephemeral: bool = False
     data_sharing: bool | None = None
     claim_info: ClaimInfo = ClaimInfo()
+
+    _straight = field_validator("path")(straight)
 
 
 class CreateClaim(Body):
