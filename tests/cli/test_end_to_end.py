@@ -328,11 +328,14 @@ def test_submit_with_code_claim_and_checkpoint(yard: Yard) -> None:
         "with zipfile.ZipFile(f'{folder}/snapshot{rank}.pt', 'w') as file:\n"
         "    file.writestr('archive/data.pkl', b'x' * 1000)\n"
     )
+    (code / ".torchyardignore").write_text(".torchyardignore\n*.pt\n")
+    (code / "old.pt").write_text("")
     ran = yard.run(
         "training", "pytorch", "submit", name, "--workers", "1", "-g", "1", "--code", "code", "--isolation", "process",
         "--existing-pvc", f"claimname={claim},path=/checkpoints", "--command", "--", "python", "save.py",
     )  # fmt: skip
     assert f"{name}: 2 replicas x 1 device = 2 ranks" in ran.stdout
+    assert ran.stderr.splitlines()[0] == "code: 1 file, 2 left out (2 ignored by .torchyardignore)"
     yard.run("wait", name)
     lines = sorted(yard.run("logs", name).stdout.splitlines())
     assert [line.partition(" | ")[0].strip() for line in lines] == ["master-0", "worker-0"]

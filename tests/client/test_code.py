@@ -97,6 +97,16 @@ def test_special_files_stay(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     fill(tmp_path, {"a": ""})
     assert names(tmp_path) == ["a"]
+    assert str(pack(tmp_path).left_out) == "1 left out (1 no plain file)"
+
+
+def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "code", {"a.py": "", "lib/b.py": "", ".git/config": "", "data/x": "", "data/y": ""})
+    assert str(pack(folder).left_out) == ""
+    fill(folder, {".gitignore": "data/\n*.pt\n", "a.pt": ""})
+    (folder / "lib" / "far").symlink_to("/etc/passwd")
+    assert pack(folder).files == 3
+    assert str(pack(folder).left_out) == "3 left out (2 ignored by .gitignore, 1 link that leads out)"
 
 
 _NAMES = st.text("abcXYZ09._-ä", min_size=1, max_size=12).filter(

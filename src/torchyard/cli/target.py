@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from torchyard.cli.output import note, plural
 from torchyard.cli.session import Session
 from torchyard.client import code
 from torchyard.domain.errors import Invalid
@@ -85,8 +86,11 @@ def check_command(word: str, folder: Path, env: Mapping[str, str]) -> None:
 
 
 def send_code(session: Session, folder: Path) -> str:
-    """Pack a folder and give it to the server; answers the hash that the spec names."""
-    return code.upload(session.server, code.pack(folder))
+    """Pack a folder, say what stays behind, and give it to the server; answers the hash that the spec names."""
+    packed = code.pack(folder)
+    if str(packed.left_out):
+        note(f"code: {plural(packed.files, 'file')}, {packed.left_out}")
+    return code.upload(session.server, packed)
 
 
 def _plain(text: str) -> bool:

@@ -6,6 +6,7 @@ import io
 import os
 import stat
 import tarfile
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,14 +24,45 @@ ALWAYS_LEFT_OUT = frozenset({".git", "__pycache__", ".venv"})
 IGNORE_FILES = (".torchyardignore", ".gitignore")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """How many entries of a folder stay behind. A folder that is ignored is one, whatever it holds."""
+
+    ignored: int = 0
+    links: int = 0
+    """Links that lead out of the folder."""
+    specials: int = 0
+    """Pipes, sockets and devices."""
+    ignore_file: str = ""
+
+    def __str__(self) -> str:
+        """`3 left out (2 ignored by .gitignore, 1 link that leads out)`; empty where nothing is."""
+        reasons = [
+            f"{self.ignored} ignored by {self.ignore_file}" if self.ignored else "",
+            f"{self.links} link{' that leads' if self.links == 1 else 's that lead'} out" if self.links else "",
+            f"{self.specials} no plain file{'s' * (self.specials > 1)}" if self.specials else "",
+        ]
+        count = self.ignored + self.links + self.specials
+        return f"{count} left out ({', '.join(filter(None, reasons))})" if count else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A packed folder: the tar.gz, its content hash and what is in it."""
+    """A packed folder: the tar.gz, its content hash, what is in it and what is not."""
 
     content: bytes
     digest: str
     files: int
     size: int
+    left_out: LeftOut
+
+
+@dataclass(frozen=True, slots=True)
+class _Ignored:
+    """The ignore file of a folder."""
+
+    name: str
+    spec: "GitIgnoreSpec"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +80,8 @@ def pack(folder: Path, limit: int = LIMIT) -> Packed:
     root = folder.resolve()
     if not root.is_dir():
         raise Invalid(f"{folder} is not a folder", "name the folder that holds your code")
-    items = sorted(_walk(root, root, _ignored(root)), key=lambda item: item.name)
+    ignored, left = _ignored(root), Counter[str]()
+    items = sorted(_walk(root, root, ignored, left), key=lambda item: item.name)
     size = sum(item.info.st_size for item in items if stat.S_ISREG(item.info.st_mode))
     if size > limit:
         raise _too_large(folder, items, size, limit)
@@ -61,7 +94,10 @@ def pack(folder: Path, limit: int = LIMIT) -> Packed:
         stream.write(plain.getvalue())
     content = packed.getvalue()
     digest = hashlib.sha256(content).hexdigest()
-    return Packed(content, f"sha256:{digest}", sum(stat.S_ISREG(item.info.st_mode) for item in items), size)
+    files = sum(stat.S_ISREG(item.info.st_mode) for item in items)
+    return Packed(
+        content, f"sha256:{digest}", files, size, LeftOut(**left, ignore_file=ignored.name if ignored else "")
+    )
 
 
 def upload(server: Server, packed: Packed) -> str:
@@ -80,7 +116,7 @@ def _has(server: Server, digest: str) -> bool:
     return True
 
 
-def _ignored(root: Path) -> "GitIgnoreSpec | None":
+def _ignored(root: Path) -> _Ignored | None:
     try:
         found = {entry.name for entry in os.scandir(root)}
     except OSError as error:
@@ -90,7 +126,7 @@ def _ignored(root: Path) -> "GitIgnoreSpec | None":
         if name in found and path.is_file():
             from pathspec import GitIgnoreSpec
 
-            return GitIgnoreSpec.from_lines(_text(path).splitlines())
+            return _Ignored(name, GitIgnoreSpec.from_lines(_text(path).splitlines()))
     return None
 
 
@@ -101,7 +137,8 @@ def _text(path: Path) -> str:
         raise Invalid(f"{path} cannot be read: {error}") from None
 
 
-def _walk(folder: Path, root: Path, ignored: "GitIgnoreSpec | None") -> Iterator[_Item]:
+def _walk(folder: Path, root: Path, ignored: _Ignored | None, left: Counter[str]) -> Iterator[_Item]:
+    """What travels; what does not is counted in `left`. What never travels anywhere is not spoken of."""
     try:
         entries = list(os.scandir(folder))
     except OSError as error:
@@ -111,13 +148,17 @@ def _walk(folder: Path, root: Path, ignored: "GitIgnoreSpec | None") -> Iterator
         name = path.relative_to(root).as_posix()
         info = entry.stat(follow_symlinks=False)
         is_folder = stat.S_ISDIR(info.st_mode)
-        if entry.name in ALWAYS_LEFT_OUT or (ignored and ignored.match_file(name + "/" * is_folder)):
+        if entry.name in ALWAYS_LEFT_OUT:
             continue
-        if is_folder:
+        if ignored and ignored.spec.match_file(name + "/" * is_folder):
+            left["ignored"] += 1
+        elif is_folder:
             yield _Item(name, path, info)
-            yield from _walk(path, root, ignored)
+            yield from _walk(path, root, ignored, left)
         elif stat.S_ISREG(info.st_mode) or (stat.S_ISLNK(info.st_mode) and _inside(path, root)):
             yield _Item(name, path, info)
+        else:
+            left["links" if stat.S_ISLNK(info.st_mode) else "specials"] += 1
 
 
 def _inside(link: Path, root: Path) -> bool:
