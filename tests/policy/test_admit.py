@@ -222,6 +222,13 @@ ERRORS: list[tuple[str, str, dict[str, Any], str, str]] = [
         "'http:///x' is no address to call",
     ),
     (
+        "notify",
+        "training",
+        {"torchyard": {"notify": {"webhook": "https://ann:hunter2@example.com/x"}}},
+        "torchyard.notify.webhook",
+        "the address holds a user or a password (user:password@), which would be kept in clear",
+    ),
+    (
         "resume-from",
         "training",
         {"torchyard": {"resumeFrom": ":snapshot.pt"}},
@@ -252,7 +259,7 @@ def test_errors(rule: str, kind: str, changes: dict[str, Any], where: str, messa
         ("training", {"storage": {"pvc": [{**CHECKPOINTS, "claimName": "gone", "exclude": True}]}}),
         ("training", {"environmentVariables": [{"name": "POD", "podFieldRef": {"path": "metadata.name"}}]}),
         ("training", {"compute": {"gpuDevicesRequest": 1, "gpuRequestType": "portion", "gpuPortionRequest": 1}}),
-        ("training", {"torchyard": {"notify": {"webhook": "http://127.0.0.1/x"}, "maxTime": "1h"}}),
+        ("training", {"torchyard": {"notify": {"webhook": "http://127.0.0.1/x?to=a@b"}, "maxTime": "1h"}}),
         ("training", {"torchyard": {"progress": {"total": 100, "pattern": r"Epoch (?P<step>\d+)/(?P<total>\d+).*"}}}),
     ],
 )

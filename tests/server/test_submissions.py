@@ -93,6 +93,7 @@ def test_what_is_wrong_is_one_clear_error_and_nothing_is_made(quiet: httpx.Clien
 def test_secrets_are_never_shown(http: httpx.Client) -> None:
     variables = [{"name": "WANDB_API_KEY", "value": "hunter2"}, {"name": "LR", "value": "0.1"}]
     body = submission(environmentVariables=variables) | {"environment": {"HF_TOKEN": "hunter3"}}
+    body["torchyard"] = {"notify": {"webhook": "http://127.0.0.1:9/hook?token=hunter4"}}
     made = http.post("/workloads/distributed", json=body)
     pages = [made.text]
     identity = made.json()["workloadId"]
@@ -100,7 +101,7 @@ def test_secrets_are_never_shown(http: httpx.Client) -> None:
         pages.append(http.get(f"/workloads/{identity}{path}").text)
     pages.append(http.get(f"/workloads/distributed/{identity}").text)
     assert not any("hunter" in page for page in pages)
-    assert '"0.1"' in pages[-1] and "(sealed)" in pages[-1]
+    assert '"0.1"' in pages[-1] and "(sealed)" in pages[-1] and "http://127.0.0.1:9/hook?***" in pages[-1]
 
 
 def test_stop_resume_delete(http: httpx.Client) -> None:

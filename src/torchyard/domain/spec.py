@@ -14,7 +14,13 @@ from torchyard.domain.model import Model, Name, sized, understood
 from torchyard.domain.quantities import parse_duration
 from torchyard.domain.storage import Storage
 
-_SECRET = re.compile(r"(TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
+_SECRET = re.compile(
+    r"(TOKEN|KEY|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)$"
+    r"|(^|[_.-])(PASS|PAT|DSN|ACCESS_KEY_ID)$"
+    r"|(^|[_.-])(AUTHORIZATION|BEARER|COOKIES?|CREDENTIALS?|PASSWORD|PASSPHRASE|PRIVATE_KEY|SECRET|WEBHOOK)([_.-]|$)",
+    re.IGNORECASE,
+)
+"""Words that stand at the end of a name; short ones that are whole words there; words that tell wherever they stand."""
 SEALED = "(sealed)"
 """Stands in a remembered spec for a value that is kept sealed elsewhere."""
 STOP_GRACE = 30.0
@@ -213,6 +219,12 @@ class Notify(Model):
 
     command: str | None = None
     webhook: Annotated[str, Field(pattern=r"^https?://")] | None = None
+
+    @property
+    def shown(self) -> "Notify":
+        """As people may see it: what follows the `?` of an address often lets its bearer in."""
+        address, mark, _ = (self.webhook or "").partition("?")
+        return self.model_copy(update={"webhook": f"{address}?***"}) if mark else self
 
 
 class Extras(Model):

@@ -12,7 +12,7 @@ from torchyard.domain.finding import Finding
 from torchyard.domain.model import Model
 from torchyard.domain.observation import RankSeen, ReplicaSeen, ReplicaState
 from torchyard.domain.project import Cluster, Project
-from torchyard.domain.spec import Kind
+from torchyard.domain.spec import Extras, Kind
 from torchyard.domain.workload import Attempt, Progress, Workload
 
 DEPARTMENT_ID = "1"
@@ -143,7 +143,7 @@ def detail(w: Workload, p: Progress | None, attempts: Iterable[Attempt], places:
     return row(w, p, places, now) | {
         "spec": model(w.submission.spec),
         "masterSpec": model(w.submission.master_spec),
-        "torchyard": model(w.submission.torchyard),
+        "torchyard": model(_extras(w.submission.torchyard)),
         "findings": [finding(f) for f in w.findings],
         "attempts": [attempt_summary(a) for a in attempts],
         "pendingSchedulingMessages": [],
@@ -166,9 +166,13 @@ def submission(w: Workload, requested: str | None, places: Places) -> Json:
         "actualPhase": w.phase,
         "spec": model(w.submission.spec),
         "masterSpec": model(w.submission.master_spec),
-        "torchyard": model(w.submission.torchyard),
+        "torchyard": model(_extras(w.submission.torchyard)),
         "findings": [finding(f) for f in w.findings],
     }
+
+
+def _extras(e: Extras) -> Extras:
+    return e if e.notify is None else e.model_copy(update={"notify": e.notify.shown})
 
 
 def attempt_summary(a: Attempt) -> Json:
