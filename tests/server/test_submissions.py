@@ -67,6 +67,7 @@ BAD: list[tuple[Json, str]] = [
     ({"spec": {"comand": "true"}}, "spec.comand: no such field; did you mean command?"),
     ({"spec": {"command": ["a"]}}, "spec.command"),
     ({"spec": {"command": ""}}, "spec.command"),
+    ({"spec": {"command": "true", "backoffLimit": True}}, "spec.backoffLimit: true is not a whole number"),
     ({"name": "Bad_Name", "spec": {"command": "true"}}, "name"),
     ({"name": "x" * 10_000, "spec": {"command": "true"}}, "name"),
     ({}, "spec: is missing"),

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from torchyard.domain.errors import Invalid
@@ -14,6 +14,16 @@ NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 """Names become Kubernetes object names: lower case letters, digits and dashes, at most 63 of them."""
 
 Name = Annotated[str, Field(pattern=NAME, max_length=MAX_NAME)]
+
+
+def _counted(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError(f"{str(value).lower()} is not a whole number")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_counted)]
+"""A whole number; true and false are none."""
 
 
 class Model(BaseModel):

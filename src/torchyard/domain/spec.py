@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from torchyard.domain.model import Model, Name, sized, understood
+from torchyard.domain.model import Model, Name, Whole, sized, understood
 from torchyard.domain.quantities import parse_duration
 from torchyard.domain.storage import Storage
 
@@ -77,7 +77,7 @@ class ExtendedResource(Model):
 class Compute(Model):
     """Devices, cores and memory of each replica. Sizes are Kubernetes quantities."""
 
-    gpu_devices_request: Annotated[int, Field(ge=0)] | None = None
+    gpu_devices_request: Annotated[Whole, Field(ge=0)] | None = None
     gpu_request_type: Literal["portion", "memory", "count"] | None = None
     gpu_portion_request: Annotated[float, Field(ge=0)] | None = None
     gpu_portion_limit: Annotated[float, Field(ge=0)] | None = None
@@ -123,7 +123,7 @@ class Label(Model):
 class Port(Model):
     """A port of the replica."""
 
-    container: Annotated[int, Field(ge=1, le=65535)]
+    container: Annotated[Whole, Field(ge=1, le=65535)]
     service_type: Literal["LoadBalancer", "NodePort", "ClusterIP"] | None = None
     external: int | None = None
     tool_type: str | None = None
@@ -170,11 +170,11 @@ class ReplicaSpec(Model):
     tolerations: tuple[Toleration, ...] | None = None
     priority_class: Literal["very-low", "low", "medium-low", "medium", "medium-high", "high", "very-high"] | None = None
     preemptibility: Literal["preemptible", "non-preemptible"] | None = None
-    backoff_limit: Annotated[int, Field(ge=0, le=100)] = 6
+    backoff_limit: Annotated[Whole, Field(ge=0, le=100)] = 6
     restart_policy: Literal["Always", "Never", "OnFailure"] | None = None
-    auto_deletion_time_after_completion_seconds: Annotated[int, Field(ge=0)] | None = None
+    auto_deletion_time_after_completion_seconds: Annotated[Whole, Field(ge=0)] | None = None
     terminate_after_preemption: bool | None = None
-    termination_grace_period_seconds: Annotated[int, Field(ge=0, le=7 * 86400)] | None = None
+    termination_grace_period_seconds: Annotated[Whole, Field(ge=0, le=7 * 86400)] | None = None
     ports: tuple[Port, ...] | None = None
     exposed_urls: tuple[dict[str, Any], ...] | None = None
     related_urls: tuple[dict[str, Any], ...] | None = None
@@ -188,9 +188,9 @@ class Spec(ReplicaSpec):
     """The spec of a workload, with the fields of the group."""
 
     distributed_framework: Literal["MPI", "PyTorch", "TF", "XGBoost", "JAX", "Ray"] | None = None
-    num_workers: Annotated[int, Field(ge=0, le=10000)] | None = None
-    min_replicas: Annotated[int, Field(ge=1)] | None = None
-    max_replicas: Annotated[int, Field(ge=1)] | None = None
+    num_workers: Annotated[Whole, Field(ge=0, le=10000)] | None = None
+    min_replicas: Annotated[Whole, Field(ge=1)] | None = None
+    max_replicas: Annotated[Whole, Field(ge=1)] | None = None
     clean_pod_policy: Literal["None", "All", "Running"] | None = None
     slots_per_worker: int | None = None
     ssh_auth_mount_path: str | None = None
@@ -210,7 +210,7 @@ class Isolation(enum.StrEnum):
 class ProgressSpec(Model):
     """How to read progress from the log when the guess is wrong: groups `step`, `total`, `loss` of a pattern."""
 
-    total: Annotated[int, Field(ge=1, le=10**15)] | None = None
+    total: Annotated[Whole, Field(ge=1, le=10**15)] | None = None
     pattern: Annotated[str, Field(max_length=1000)] | None = None
 
 
