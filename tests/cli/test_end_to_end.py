@@ -311,6 +311,11 @@ def test_claims_and_files(yard: Yard, tmp_path: Path) -> None:
     yard.run("pvc", "rm", "-r", f"{claim}:/data")
     yard.run("pvc", "ls", f"{claim}:/data", code=2)
     assert "there is no claim" in yard.run("pvc", "ls", "nothing:/", code=2).stderr
+    name, mount = yard.name(), ["--existing-pvc", f"claimname={claim},path=/data"]
+    yard.run("run", "-d", "--name", name, "--isolation", "process", *mount, *shell("sleep 600"))
+    assert f"is used by {name}" in yard.run("pvc", "delete", claim, "-y", code=2).stderr
+    yard.run("delete", name, "-y")
+    wait_until(lambda: name not in yard.run("list", "-A", "-o", "name").stdout.split(), SECONDS)
     yard.run("pvc", "delete", claim, "-y")
     assert claim not in yard.run("pvc", "list", "-o", "name").stdout.split()
 

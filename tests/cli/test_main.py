@@ -130,3 +130,22 @@ def test_install_writes_the_unit_of_this_user(cli: Cli, home: Path) -> None:
 
 def test_install_for_an_unknown_user(cli: Cli) -> None:
     assert cli("server", "install", "--user", "nobody").code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "code", "says"),
+    [
+        ("TORCHYARD_DATA", "relative", 2, "give an absolute path"),
+        ("TORCHYARD_DATA", "/proc/no/such", 2, "/proc/no/such cannot be made"),
+        ("TORCHYARD_URL", "nowhere", 2, "is not a server's address"),
+        ("TORCHYARD_URL", "http://127.0.0.1:port", 2, "is not a server's address"),
+        ("TORCHYARD_URL", "http://127.0.0.1:9", 1, "no torchyard server answers"),
+    ],
+)
+def test_what_cannot_be_used_is_2_and_what_does_not_answer_1(
+    cli: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch, name: str, value: str, code: int, says: str
+) -> None:
+    monkeypatch.setenv("TORCHYARD_TOKEN", "t")
+    monkeypatch.setenv(name, value)
+    ran = cli("list")
+    assert (ran.code, says in ran.err) == (code, True), ran.err

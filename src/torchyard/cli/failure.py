@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import click
 
-from torchyard.domain.errors import Conflict, Invalid, NotFound, TooLarge, TorchyardError
+from torchyard.domain.errors import Conflict, InUse, Invalid, NotFound, TooLarge, TorchyardError
 
 BAD_INPUT, FAILED, OWN, INTERRUPTED = 2, 1, 125, 130
 _FOLLOWERS = (["run"], ["wait"], ["workload", "wait"])
@@ -40,7 +40,7 @@ def report(error: Exception, words: Sequence[str]) -> int:
             return OWN if own else FAILED
         case TorchyardError():
             say(sentence(error), *more(error))
-            bad = isinstance(error, Invalid | NotFound | Conflict | TooLarge)
+            bad = isinstance(error, Invalid | NotFound | Conflict | InUse | TooLarge)
             return OWN if own else BAD_INPUT if bad else FAILED
         case OSError():
             say(f"{error.filename}: {error.strerror}" if error.filename else str(error))

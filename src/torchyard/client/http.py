@@ -166,9 +166,14 @@ class Server:
             "http": http.client.HTTPConnection,
             "https": http.client.HTTPSConnection,
         }
+        wrong = Invalid(f"{self.address.url!r} is not a server's address", "write it as http://127.0.0.1:8080")
+        try:
+            port = parts.port
+        except ValueError:
+            raise wrong from None
         if parts.scheme not in kinds or not parts.hostname:
-            raise Invalid(f"{self.address.url!r} is not a server's address", "write it as http://127.0.0.1:8080")
-        return kinds[parts.scheme](parts.hostname, parts.port, timeout=ANSWER_SECONDS)
+            raise wrong
+        return kinds[parts.scheme](parts.hostname, port, timeout=ANSWER_SECONDS)
 
     def _headers(self, more: Mapping[str, str]) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.address.token}", "Accept": "application/json, */*", **more}

@@ -154,9 +154,7 @@ def _make_private(data: Path) -> None:
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise Unavailable(
-            f"{data} cannot be made: {error.strerror}", "set TORCHYARD_DATA to a folder of yours"
-        ) from None
+        raise Invalid(f"{data} cannot be made: {error.strerror}", "set TORCHYARD_DATA to a folder of yours") from None
 
 
 @contextlib.contextmanager
@@ -164,9 +162,7 @@ def _only_one(path: Path) -> Iterator[None]:
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise Unavailable(
-            f"{path} cannot be made: {error.strerror}", "set TORCHYARD_DATA to a folder of yours"
-        ) from None
+        raise Invalid(f"{path} cannot be made: {error.strerror}", "set TORCHYARD_DATA to a folder of yours") from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
