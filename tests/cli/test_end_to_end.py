@@ -297,7 +297,10 @@ def test_claims_and_files(yard: Yard, tmp_path: Path) -> None:
     (source / "sub" / "empty").mkdir(parents=True)
     (source / "a.txt").write_text("a")
     (source / "sub" / "ü b.bin").write_bytes(bytes(range(256)) * 5000)
-    assert "2 files" in yard.run("pvc", "cp", "./data", f"{claim}:/data").stdout
+    (yard.folder / "data" / "far").symlink_to("/etc/passwd")
+    copied = yard.run("pvc", "cp", "./data", f"{claim}:/data")
+    assert "2 files" in copied.stdout
+    assert "1 link left out: links to folders and out of data are not followed" in copied.stderr
     assert yard.run("pvc", "ls", f"{claim}:/data").stdout.split()[::3][:2] == ["NAME", "sub/"]
     assert yard.run("pvc", "ls", f"{claim}:/", "-o", "name").stdout == "data\n"
     yard.run("pvc", "cp", f"{claim}:/data", "back")
@@ -348,10 +351,14 @@ def test_submit_with_code_claim_and_checkpoint(yard: Yard) -> None:
     assert yard.run("logs", name, "--replica", "worker-0").stdout == "rank 1 of 2 in ['save.py']\n"
     found = json.loads(yard.run("checkpoint", "list", name, "--json").stdout)
     assert sorted(each["path"] for each in found) == ["snapshot0.pt", "snapshot1.pt"]
+    missing = yard.run("checkpoint", "download", name, "snapshot1.pt", "-o", "missing/x.pt", code=2)
+    assert "there is no folder missing" in missing.stderr
+    assert not (yard.folder / "missing").exists()
     yard.run("checkpoint", "download", name, "snapshot1.pt")
     assert (yard.folder / "snapshot1.pt").stat().st_size > 1000
     assert "--force" in yard.run("checkpoint", "download", name, "snapshot1.pt", code=2).stderr
-    yard.run("checkpoint", "download", name, "snapshot1.pt", "-o", "new/x.pt")
+    yard.run("checkpoint", "download", name, "snapshot1.pt", "-o", "new/")
+    assert (yard.folder / "new" / "snapshot1.pt").is_file()
     assert "snapshot0.pt" in yard.run("checkpoint", "download", name, "nothing.pt", code=2).stderr
     yard.run("delete", name, "-y")
 

@@ -10,7 +10,7 @@ from torchyard.cli.root import Guessing
 from torchyard.cli.session import Session, project_option
 from torchyard.cli.transfer import download_folder
 from torchyard.client import checkpoints, claims
-from torchyard.domain.errors import Conflict, NotFound
+from torchyard.domain.errors import Conflict, Invalid, NotFound
 from torchyard.domain.quantities import show_size
 
 
@@ -80,6 +80,8 @@ def download(name: str, file: str | None, project: str | None, output: str | Non
     aim = Path(output or ".")
     if aim.is_dir() or (output or "").endswith("/"):
         aim = aim / Path(chosen["path"]).name
+    elif not aim.parent.is_dir():
+        raise Invalid(f"there is no folder {aim.parent}", f"make it first, or end -o with a slash: -o {aim.parent}/")
     if aim.exists() and not force:
         raise Conflict(f"{aim} is there already", "choose another with -o PATH, or write over it with --force")
     if chosen.get("attempt") is None:

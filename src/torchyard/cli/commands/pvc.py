@@ -257,11 +257,19 @@ def _refuse_taken(session: Session, identity: str, names: list[str]) -> None:
 
 
 def _files(folder: Path) -> list[Path]:
+    """The files of a folder. Links that lead out of it, or to folders, are left where they are."""
     found: list[Path] = []
+    left, root = 0, folder.resolve()
     for parent, folders, names in os.walk(folder):
         folders.sort()
-        paths = [Path(parent) / name for name in sorted(names)]
-        found += [path for path in paths if path.exists() and stat.S_ISREG(path.stat().st_mode)]
+        left += sum((Path(parent) / name).is_symlink() for name in folders)
+        for path in (Path(parent) / name for name in sorted(names)):
+            if path.is_symlink() and not path.resolve().is_relative_to(root):
+                left += 1
+            elif path.exists() and stat.S_ISREG(path.stat().st_mode):
+                found.append(path)
+    if left:
+        note(f"{plural(left, 'link')} left out: links to folders and out of {folder} are not followed")
     return found
 
 
