@@ -125,6 +125,13 @@ def test_a_replica_that_hangs_before_it_runs_is_not_running() -> None:
     assert over.attempt and over.attempt.diagnosis and over.attempt.diagnosis.cause is Cause.START
 
 
+@pytest.mark.parametrize(("lost", "what"), [(1, "1 log line was lost"), (2, "2 log lines were lost")])
+def test_lines_that_a_full_disk_took_are_said(lost: int, what: str) -> None:
+    master = replace(replica("master-0", ReplicaState.RUNNING), lost_log_lines=lost)
+    said = decide(launch(make()), seen(master, replica("worker-0", ReplicaState.RUNNING)), at(5)).events
+    assert [event.message for event in said] == [f"{what} because the disk was full"]
+
+
 def test_the_others_get_one_second_when_one_fails() -> None:
     w = launch(make())
     failed = decide(

@@ -243,7 +243,8 @@ def _observed(draft: Draft, seen: Observed) -> None:
             names = ", ".join(replica.left_behind)
             draft.note("LeftBehind", f"ended what the command had left running: {names}", replica=replica.name)
         if replica.lost_log_lines and (old is None or not old.lost_log_lines):
-            lost = f"{replica.lost_log_lines} log lines were lost because the disk was full"
+            what = "1 log line was" if replica.lost_log_lines == 1 else f"{replica.lost_log_lines} log lines were"
+            lost = f"{what} lost because the disk was full"
             draft.note("LogLost", lost, warning=True, replica=replica.name)
     attempt = draft.w.attempt
     assert attempt is not None
