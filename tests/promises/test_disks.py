@@ -66,7 +66,12 @@ def test_a_full_disk_under_log_and_database(small_disk: Path, tmp_path: Path) ->
         (place.work / "ends.go").touch()
         until(lambda: not marked(key))
         further(place, "goes-on", 100)
-        assert place.row("ends")["phase"] == "Running", "there is no room to write down that it ended"
+        # There is no room to write down that it ended.
+        place.reach("ends", "Unknown")
+        told = place.torchyard("explain", "ends").stdout
+        assert "cannot be written down: the disk under the data folder is full" in told
+        assert "torchyard server prune" in told
+        assert place.row("goes-on")["phase"] == "Running"
         filler.unlink()
         place.reach("ends", "Completed")
         assert "LogLost" in {event["reason"] for event in place.describe("ends")["events"]}

@@ -15,6 +15,7 @@ from torchyard.control.queue import schedule
 from torchyard.control.reconcile import reconcile
 from torchyard.control.turn import now
 from torchyard.control.yard import Yard
+from torchyard.domain.errors import Unavailable
 from torchyard.domain.workload import Workload
 from torchyard.store import workloads
 from torchyard.store.database import read
@@ -65,6 +66,14 @@ async def _for_ever(what: str, work: Callable[[], Awaitable[None]]) -> None:
         await asyncio.sleep(_backoff(0.5, failures))
 
 
+def _report(trouble: Exception, what: str) -> None:
+    """What was foreseen is a line; what was not, a trace."""
+    if isinstance(trouble, Unavailable):
+        log.warning("%s: %s", what, trouble.whole)
+    else:
+        log.error("%s", what, exc_info=trouble)
+
+
 async def _listen(yard: Yard, cluster: str) -> None:
     """Ring the bell for every change that an engine reports."""
     async for key in yard.engines[cluster].changes():
@@ -79,9 +88,9 @@ async def _queue(yard: Yard) -> None:
         try:
             await schedule(yard)
             failures = 0
-        except Exception:
+        except Exception as trouble:
             failures += 1
-            log.exception("the queue could not be worked on; trying again")
+            _report(trouble, "the queue could not be worked on; trying again")
             await asyncio.sleep(_backoff(0.5, failures))
             yard.bell.queue.set()
 
@@ -146,9 +155,9 @@ class _Loop:
         """When to look again at the latest."""
         try:
             decision = await reconcile(self._yard, workload_id)
-        except Exception:
+        except Exception as trouble:
             failures = self._failures[workload_id] = self._failures.get(workload_id, 0) + 1
-            log.exception("workload %s could not be worked on (%d times); trying again", workload_id, failures)
+            _report(trouble, f"workload {workload_id} could not be worked on ({failures} times); trying again")
             return now() + timedelta(seconds=_backoff(0.25, failures))
         self._failures.pop(workload_id, None)
         return decision.wake_at if decision else None

@@ -8,7 +8,7 @@ from torchyard.control.turn import now, turn
 from torchyard.control.yard import Yard
 from torchyard.diagnosis.progress import Reader
 from torchyard.domain.decision import Stepped
-from torchyard.domain.errors import NotFound, TorchyardError
+from torchyard.domain.errors import NotFound, TorchyardError, Unavailable
 from torchyard.domain.workload import Attempt, Progress, Workload
 from torchyard.store import workloads
 from torchyard.store.database import write
@@ -56,6 +56,8 @@ async def _try(yard: Yard, workload: Workload, followers: dict[str, Follower]) -
     except FileNotFoundError:
         # It was deleted with its log.
         return
+    except Unavailable as trouble:
+        log.warning("progress of %s could not be read: %s", workload.name, trouble.whole)
     except (TorchyardError, OSError):
         log.exception("progress of %s could not be read", workload.name)
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 
 from torchyard.control.yard import Yard
 from torchyard.domain.cause import Cause
@@ -11,7 +10,6 @@ from torchyard.domain.event import Event
 from torchyard.domain.workload import Attempt, Phase, Progress, Workload
 from torchyard.store import attempts, events, workloads
 from torchyard.store.database import read
-from torchyard.store.workloads import Page, WorkloadQuery
 
 STOPPED_EXIT = 130
 OURS_EXIT = 125
@@ -28,17 +26,6 @@ async def get(yard: Yard, workload_id: str) -> Workload:
     if workload is None:
         raise NotFound(f"there is no workload {workload_id}", "see `torchyard list`")
     return yard.board.of_now(workload)
-
-
-async def page(yard: Yard, query: WorkloadQuery) -> Page:
-    """A page of workloads. Raises Invalid for filters that cannot be."""
-
-    def fetch() -> Page:
-        with read(yard.database) as connection:
-            return workloads.page(connection, query)
-
-    found = await asyncio.to_thread(fetch)
-    return replace(found, rows=tuple(yard.board.of_now(row) for row in found.rows))
 
 
 async def attempts_of(yard: Yard, workload_id: str) -> tuple[Attempt, ...]:

@@ -67,21 +67,21 @@ async def _act(yard: Yard, mine: Turn, effect: Effect, decision: Decision) -> De
             try:
                 handle = await engine.prepare(await plans.plan(yard, mine.workload))
             except Unavailable as hindrance:
-                await mine.apply(Hindered(sentence=_sentence(hindrance)))
+                await mine.apply(Hindered(sentence=hindrance.whole))
                 raise
             except TorchyardError as refusal:
-                return await mine.apply(Refused(sentence=_sentence(refusal), busy=False))
+                return await mine.apply(Refused(sentence=refusal.whole, busy=False))
             return await mine.apply(Prepared(handle=handle))
         case Start():
             try:
                 await engine.start(effect.handle, await asyncio.to_thread(plans.secrets, yard, mine.workload))
             except Busy as refusal:
-                return await mine.apply(Refused(sentence=_sentence(refusal), busy=True))
+                return await mine.apply(Refused(sentence=refusal.whole, busy=True))
             except Unavailable as hindrance:
-                await mine.apply(Hindered(sentence=_sentence(hindrance)))
+                await mine.apply(Hindered(sentence=hindrance.whole))
                 raise
             except TorchyardError as refusal:
-                return await mine.apply(Refused(sentence=_sentence(refusal), busy=False))
+                return await mine.apply(Refused(sentence=refusal.whole, busy=False))
             return await mine.apply(Started(handle=effect.handle))
         case Stop():
             await engine.stop(effect.handle, effect.grace, effect.sentence)
@@ -92,7 +92,3 @@ async def _act(yard: Yard, mine: Turn, effect: Effect, decision: Decision) -> De
             return await mine.apply(Removed())
         case Deliver():
             return decision
-
-
-def _sentence(error: TorchyardError) -> str:
-    return f"{error.message} ({error.details})" if error.details else error.message

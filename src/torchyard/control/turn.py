@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from torchyard.control.yard import Yard
 from torchyard.domain.decision import Decision, Seen
-from torchyard.domain.errors import Conflict, NotFound
+from torchyard.domain.errors import Conflict, NotFound, Unavailable
 from torchyard.domain.lifecycle import decide
 from torchyard.domain.workload import Workload
 from torchyard.store import attempts, events, workloads
@@ -37,10 +37,25 @@ class Turn:
         before, moment = self.workload, now()
         decision = decide(before, seen, moment)
         if decision.workload != before or decision.events:
-            await asyncio.to_thread(self._save, before, decision, moment)
+            try:
+                await asyncio.to_thread(self._save, before, decision, moment)
+            except Unavailable as trouble:
+                self._unwritten(trouble.whole)
+                raise
             self.workload = decision.workload
             self._publish(before, decision)
+        self._unwritten(None)
         return decision
+
+    def _unwritten(self, why: str | None) -> None:
+        known = self._yard.board.unwritten
+        if known.get(self.workload.id) == why:
+            return
+        if why is None:
+            del known[self.workload.id]
+        else:
+            known[self.workload.id] = why
+        self._yard.feed.publish(self.workload.id, "workload")
 
     def _save(self, before: Workload, decision: Decision, moment: datetime) -> None:
         after = decision.workload

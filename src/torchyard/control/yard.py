@@ -51,6 +51,8 @@ class Board:
         self._ended: list[Workload] = []
         self.why_waiting: dict[str, str] = {}
         """The queue's sentences of this moment. Not saved: they change for everybody whenever somebody starts."""
+        self.unwritten: dict[str, str] = {}
+        """Why what has happened to a workload could not be saved yet."""
 
     def put(self, workload: Workload) -> None:
         """Remember it while there is something left to do for it."""
@@ -72,7 +74,11 @@ class Board:
         return taken
 
     def of_now(self, workload: Workload) -> Workload:
-        """The workload with the queue's latest sentence as its reason, if it waits."""
+        """The workload with what cannot be read in the store: why it waits, or that nothing can be saved of it."""
+        unwritten = self.unwritten.get(workload.id)
+        if unwritten is not None:
+            phase = Phase.UNKNOWN if workload.active else workload.phase
+            return replace(workload, phase=phase, reason=f"what happens to it cannot be written down: {unwritten}")
         sentence = self.why_waiting.get(workload.id)
         if sentence is None or workload.phase is not Phase.PENDING:
             return workload

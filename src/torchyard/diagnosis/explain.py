@@ -196,7 +196,7 @@ def _next_step(
         case Phase.STOPPING | Phase.DELETING | Phase.TERMINATING:
             return _while_ending(workload)
         case Phase.UNKNOWN:
-            return "nothing to do; it is looked at again as soon as the cluster answers"
+            return "nothing to do for the workload itself: it is looked at again and again until that is possible"
         case _:
             assert_never(workload.phase)
 

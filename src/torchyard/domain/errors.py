@@ -24,6 +24,11 @@ class TorchyardError(Exception):
         self.details = details
         self.problems = problems
 
+    @property
+    def whole(self) -> str:
+        """What happened and, in parentheses, what to do about it."""
+        return f"{self.message} ({self.details})" if self.details else self.message
+
 
 class Invalid(TorchyardError):
     """The input cannot be understood or does not make sense."""

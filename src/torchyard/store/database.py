@@ -108,7 +108,8 @@ def _sentences() -> Iterator[None]:
         text = str(problem.orig)
         if "full" in text:
             raise Unavailable(
-                "the disk under the data folder is full", "free space; training goes on meanwhile"
+                "the disk under the data folder is full",
+                "free space, `torchyard server prune` forgets old workloads; training goes on meanwhile",
             ) from problem
         if "locked" in text:
             raise Unavailable("the database is busy", "try again") from problem

@@ -50,7 +50,7 @@ async def page(
         return _enter(request, session)
     if request.state.user is None:
         return HTMLResponse(templates.get_template("door.html").render(stale=code is not None), 401, HEADERS)
-    shown, total = await look(yard, lambda c: (newest(c, SHOWN), workloads.page(c, WorkloadQuery(limit=1)).total))
+    shown, total = await look(yard, lambda c: (newest(c, yard, SHOWN), workloads.page(c, WorkloadQuery(limit=1)).total))
     html = templates.get_template("workloads.html").render(
         rows=[view(row) for row in shown],
         total=total,

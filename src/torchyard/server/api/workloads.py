@@ -63,14 +63,14 @@ async def listing(
         search=search,
         deleted=deleted,
     )
-    return Response(await look(yard, partial(_page, query=query)), media_type="application/json")
+    return Response(await look(yard, partial(_page, yard=yard, query=query)), media_type="application/json")
 
 
 @router.get("/count", operation_id="countWorkloads")
 async def count(yard: YardNow, filter_by: FilterBy, search: Search = None, deleted: bool = False) -> Response:
     """How many workloads there are."""
     query = WorkloadQuery(limit=1, filters=await _filters(yard, filter_by), search=search, deleted=deleted)
-    return JSONResponse({"count": (await read.page(yard, query)).total})
+    return JSONResponse({"count": (await look(yard, partial(workload_store.page, query=query))).total})
 
 
 @router.get("/stream", operation_id="streamWorkloads")
@@ -156,17 +156,17 @@ async def stream_one(
     return events(request, yard, _one(yard, workload_id, seen))
 
 
-def _page(connection: Connection, query: WorkloadQuery) -> bytes:
+def _page(connection: Connection, yard: Yard, query: WorkloadQuery) -> bytes:
     # All in one go, JSON included: each way to another thread and back costs more than the rows do.
     page = workload_store.page(connection, query)
-    return json.dumps({"workloads": rows(connection, page.rows), "next": page.next}).encode()
+    return json.dumps({"workloads": rows(connection, yard, page.rows), "next": page.next}).encode()
 
 
-def rows(connection: Connection, found: Sequence[Workload]) -> list[Json]:
-    """Workloads as rows, with their progress."""
+def rows(connection: Connection, yard: Yard, found: Sequence[Workload]) -> list[Json]:
+    """Workloads as rows, as they are now and with their progress."""
     known = workload_store.progress(connection, tuple(w.id for w in found))
     places, moment = places_of(connection), now()
-    return [shapes.row(w, known.get(w.id), places, moment) for w in found]
+    return [shapes.row(yard.board.of_now(w), known.get(w.id), places, moment) for w in found]
 
 
 def end(workload: Workload) -> Json:
@@ -198,11 +198,11 @@ def _next(found: Sized, offset: int, limit: int) -> int | None:
 async def all_changes(yard: Yard) -> AsyncGenerator[Sent, None]:
     """The newest workloads, the oldest of them first, then every one that changes."""
     with yard.feed.subscribe() as changes:
-        for shown in reversed(await look(yard, partial(newest, count=PAGE_ROWS))):
+        for shown in reversed(await look(yard, partial(newest, yard=yard, count=PAGE_ROWS))):
             yield Sent("workload", shown)
         while True:
             touched = await _gather(changes)
-            shown_now = await look(yard, partial(_still_there, ids=tuple(touched)))
+            shown_now = await look(yard, partial(_still_there, yard=yard, ids=tuple(touched)))
             for shown in shown_now:
                 yield Sent("workload", shown)
             for gone in touched.keys() - {shown["id"] for shown in shown_now}:
@@ -210,15 +210,15 @@ async def all_changes(yard: Yard) -> AsyncGenerator[Sent, None]:
             await asyncio.sleep(BREATH)
 
 
-def newest(connection: Connection, count: int) -> list[Json]:
+def newest(connection: Connection, yard: Yard, count: int) -> list[Json]:
     """Rows of the newest workloads."""
-    return rows(connection, workload_store.page(connection, WorkloadQuery(limit=count)).rows)
+    return rows(connection, yard, workload_store.page(connection, WorkloadQuery(limit=count)).rows)
 
 
-def _still_there(connection: Connection, ids: tuple[str, ...]) -> list[Json]:
+def _still_there(connection: Connection, yard: Yard, ids: tuple[str, ...]) -> list[Json]:
     """Rows of those that are not deleted."""
     found = (workload_store.fetch(connection, one) for one in ids)
-    return rows(connection, [w for w in found if w is not None and w.deleted_at is None])
+    return rows(connection, yard, [w for w in found if w is not None and w.deleted_at is None])
 
 
 async def _gather(changes: Subscription) -> dict[str, set[str]]:
@@ -248,7 +248,7 @@ async def _one(yard: Yard, workload_id: str, seen: int) -> AsyncGenerator[Sent, 
                 for event in await _events_after(yard, workload, seen):
                     seen += 1
                     yield Sent("event", event, str(seen))
-                (shown,) = await look(yard, partial(rows, found=(workload,)))
+                (shown,) = await look(yard, partial(rows, yard=yard, found=(workload,)))
                 yield Sent("workload", shown, str(seen))
             if workload.settled:
                 yield Sent("end", end(workload), str(seen))
