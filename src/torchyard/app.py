@@ -53,6 +53,8 @@ from torchyard.web import page
 
 log = logging.getLogger("torchyard")
 
+TICKS = 10
+"""Uvicorn ticks ten times a second."""
 BASE = "/api/v1"
 STREAMING = ("/code", "/files/content")
 """Paths whose bodies pass through and are limited where they are kept."""
@@ -192,6 +194,7 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, settings: Settings, closing: asyncio.Event) -> None:
         super().__init__(config)
         self.file = settings.server_file
+        self.said = ""
         self.closing = closing
 
     def stop(self) -> None:
@@ -209,8 +212,17 @@ class _Server(uvicorn.Server):
         assert sockets
         host, port = sockets[0].getsockname()[:2]
         url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-        announce(self.file, url)
+        self.said = json.dumps({"url": url, "pid": os.getpid(), "started": started_at("self"), "version": __version__})
+        announce(self.file, self.said)
         log.info("torchyard %s listens at %s", __version__, url)
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % TICKS == 0:
+            # Whoever lost the file (a clean-up, a disk that was full) is found again.
+            with contextlib.suppress(OSError):
+                if not said(self.file, self.said):
+                    announce(self.file, self.said)
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.closing.set()
@@ -218,13 +230,20 @@ class _Server(uvicorn.Server):
         self.file.unlink(missing_ok=True)
 
 
-def announce(path: Path, url: str) -> None:
+def announce(path: Path, text: str) -> None:
     """Say where the server is, all at once."""
-    said = json.dumps({"url": url, "pid": os.getpid(), "started": started_at("self"), "version": __version__})
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     with os.fdopen(os.open(fresh, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "w") as file:
-        file.write(said + "\n")
+        file.write(text + "\n")
     fresh.replace(path)
+
+
+def said(path: Path, text: str) -> bool:
+    """The file says this and nothing else."""
+    try:
+        return path.read_bytes() == f"{text}\n".encode()
+    except FileNotFoundError:
+        return False
 
 
 def _listen(settings: Settings) -> socket.socket:

@@ -1,5 +1,6 @@
 """The server as a process: where it says it is, what a second one says, and how it ends without ending what trains."""
 
+import contextlib
 import json
 import os
 import signal
@@ -46,8 +47,9 @@ class Place:
         """What server.json says, as soon as this server wrote it."""
         file, tick = self.data / "server.json", threading.Event()
         for _ in range(6000):
-            if file.exists() and (said := json.loads(file.read_text()))["pid"] == server.pid:
-                return dict(said)
+            with contextlib.suppress(FileNotFoundError, ValueError):
+                if (said := json.loads(file.read_text()))["pid"] == server.pid:
+                    return dict(said)
             assert server.poll() is None, server.communicate()[1]
             tick.wait(0.01)
         raise AssertionError("it never listened")
@@ -79,6 +81,14 @@ def test_it_says_where_it_is_and_ends_cleanly(place: Place) -> None:
     server.send_signal(signal.SIGTERM)
     assert server.wait(10) == 0
     assert not (place.data / "server.json").exists()
+
+
+def test_who_loses_the_file_that_says_where_it_is_finds_it_again(place: Place) -> None:
+    server = place.start()
+    said = place.listening(server)
+    for harm in (Path.unlink, lambda file: file.write_text('{"url": ')):
+        harm(place.data / "server.json")
+        assert place.listening(server) == said
 
 
 def test_a_second_server_names_the_first(place: Place) -> None:

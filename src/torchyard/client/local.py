@@ -127,6 +127,10 @@ def _spawn(env: Mapping[str, str], data: Path) -> Running:
             child.returncode = 0
             return found
         time.sleep(_LOOK_EVERY)
+    # Another one may have been there all along, and is found again by now.
+    found = running(data)
+    if found is not None and _answers(found, data):
+        return found
     raise Unavailable(_why_not(child.poll(), log, begin), f"its log is {log}")
 
 

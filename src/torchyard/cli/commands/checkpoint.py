@@ -54,12 +54,15 @@ def listing(name: str, project: str | None, output: str) -> None:
 
 @command.command("verify")
 @click.argument("name")
+@click.argument("file", required=False)
 @project_option
 @output_options
-def verify(name: str, project: str | None, output: str) -> int:
-    """Read every checkpoint through and check it. Exit code 1 when one is broken or there is none."""
+def verify(name: str, file: str | None, project: str | None, output: str) -> int:
+    """Read checkpoints through and check them: FILE, else all. Exit code 1 when one is broken or there is none."""
     session = Session(project)
     found = checkpoints.verify(session.server, session.workload(name)["id"])
+    if file is not None:
+        found = [choose(name, found, file)]
     show_rows(found, COLUMNS, output, name=path_of)
     if not found:
         note(f"no checkpoints of {name}")

@@ -63,4 +63,7 @@ def command(
         screen.close()
     if silent and rank is not None:
         note(f"no line of rank {rank} was found in the log of {name}")
+    elif silent and row["phase"] in ("Pending", "Creating", "Initializing"):
+        why = f": {row['phaseMessage']}" if row.get("phaseMessage") else ""
+        note(f"{name} has printed nothing yet, it is {row['phase'].lower()}{why}")
     return 0
