@@ -270,3 +270,11 @@ def test_any_text_is_a_value_or_one_error(text: str, name: str) -> None:
         assert error.message.startswith(f"{name}: ")
     except TooLarge:
         assert "*" in text
+
+
+def test_a_variable_that_a_file_sets_twice_is_a_slip() -> None:
+    variables = [{"name": "LR", "value": value} for value in ("0.1", "0.2")]
+    twice = {**BASE, "spec": {**BASE["spec"], "environmentVariables": variables}}
+    with pytest.raises(Invalid, match="LR is set twice"):
+        load_spec_file(twice)
+    assert len(parse_submission(twice).spec.environment_variables) == 2

@@ -4,6 +4,7 @@ Knows no file and no server. Values that may be secret are never repeated.
 """
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -83,7 +84,26 @@ def parse_submission(data: object, where: str = "") -> Submission:
 
 
 def load_spec_file(data: object, where: str = "") -> SpecFile:
-    """A spec file, where `torchyard.code` may be the path of a folder. Raises Invalid."""
+    """A spec file, where `torchyard.code` may be the path of a folder. Raises Invalid, also for names set twice."""
+    file = _spec_file(data, where)
+    problems = _set_twice(file.submission)
+    if problems:
+        raise _invalid(problems, where)
+    return file
+
+
+def _set_twice(submission: Submission) -> list[Problem]:
+    """Later ones win where words of a command line follow a file; in one file a second one is a slip."""
+    specs = {"spec": submission.spec, "masterSpec": submission.master_spec}
+    return [
+        Problem(f"{field}.environmentVariables", f"{name} is set twice", "options")
+        for field, spec in specs.items()
+        for name, times in Counter(v.name for v in (spec.environment_variables if spec else ())).items()
+        if times > 1
+    ]
+
+
+def _spec_file(data: object, where: str) -> SpecFile:
     if not isinstance(data, Mapping) or not isinstance(data.get("torchyard"), Mapping):
         return SpecFile(submission=parse_submission(data, where))
     extras = dict(data["torchyard"])
