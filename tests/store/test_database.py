@@ -88,10 +88,9 @@ def test_a_full_disk_is_said_and_outlived(tmp_path: Path) -> None:
     try:
         database = open_database(tmp_path / "a.db")
         filler = tmp_path / "filler"
-        with filler.open("wb") as file, pytest.raises(OSError):
+        with filler.open("wb", buffering=0) as file, pytest.raises(OSError):
             while True:
                 file.write(b"x" * 65536)
-                file.flush()
         with pytest.raises(Unavailable, match="full"), write(database) as c:
             for _ in range(200):
                 c.exec_driver_sql("INSERT INTO audit (at, actor, action, object) VALUES ('', '', '', ?)", ("x" * 9999,))

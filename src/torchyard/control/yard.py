@@ -1,18 +1,24 @@
 """What every action of control needs at hand: settings, store, engines, and the means to wake the loop."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
+from sqlalchemy import Connection
 from sqlalchemy import Engine as Database
 
 from torchyard.control.feed import Feed
+from torchyard.control.throttle import Throttle
 from torchyard.domain.errors import NotFound
 from torchyard.domain.workload import Phase, Workload
 from torchyard.engines.engine import Engine
 from torchyard.settings import Settings
+from torchyard.store.database import read, write
 from torchyard.store.sealing import Sealer
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +26,10 @@ class Actor:
     """Who asks for something."""
 
     name: str
+    id: str = ""
+    """The user's; empty for the server itself."""
+    owner: bool = False
+    """The OS user who owns the server."""
 
 
 class Bell:
@@ -99,9 +109,12 @@ class Yard:
     sealer: Sealer
     holder: str
     """Names this server in leases."""
+    owner: Actor = Actor("torchyard")
+    """The OS user who owns the server."""
     feed: Feed = field(default_factory=Feed)
     bell: Bell = field(default_factory=Bell)
     board: Board = field(default_factory=Board)
+    throttle: Throttle = field(default_factory=Throttle)
     locks: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     def lock(self, workload_id: str) -> asyncio.Lock:
@@ -110,6 +123,24 @@ class Yard:
         if lock is None:
             lock = self.locks[workload_id] = asyncio.Lock()
         return lock
+
+    async def reading(self, ask: Callable[[Connection], T]) -> T:
+        """Read from the store in another thread, in one transaction."""
+
+        def run() -> T:
+            with read(self.database) as connection:
+                return ask(connection)
+
+        return await asyncio.to_thread(run)
+
+    async def writing(self, act: Callable[[Connection], T]) -> T:
+        """Write to the store in another thread, all or nothing."""
+
+        def run() -> T:
+            with write(self.database) as connection:
+                return act(connection)
+
+        return await asyncio.to_thread(run)
 
     def engine(self, cluster: str) -> Engine:
         """The engine of a cluster. Raises NotFound with the names that there are."""

@@ -72,6 +72,16 @@ class TooLarge(TorchyardError):
     status = 413
 
 
+class TooMany(TorchyardError):
+    """Asked too often. `seconds` until it may be asked again."""
+
+    status = 429
+
+    def __init__(self, message: str, details: str | None = None, seconds: int = 1) -> None:
+        super().__init__(message, details)
+        self.seconds = seconds
+
+
 class Unavailable(TorchyardError):
     """Not now: the engine, the store or the disk cannot do it at the moment."""
 

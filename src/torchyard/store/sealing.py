@@ -1,5 +1,7 @@
 """Seals what must not be read from the disk: AES-GCM under a key file that only the server's user can read."""
 
+import hashlib
+import hmac
 import os
 from pathlib import Path
 
@@ -29,7 +31,12 @@ class Sealer:
                 os.fsync(file.fileno())
         if len(key) != KEY_BYTES:
             raise Unavailable(f"{key_file} is no key of {KEY_BYTES} bytes", "put the right file back from a backup")
+        self._key = key
         self._cipher = AESGCM(key)
+
+    def derive(self, purpose: str) -> bytes:
+        """A key of its own for each purpose; none of them tells of another, or of the file."""
+        return hmac.new(self._key, f"torchyard {purpose}".encode(), hashlib.sha256).digest()
 
     def seal(self, data: bytes, context: str) -> bytes:
         """Bytes that say nothing to anybody without the key."""

@@ -127,3 +127,50 @@ audit = Table(
     Column("action", String(63), nullable=False),
     Column("object", String(255), nullable=False),
 )
+
+users = Table(
+    "users",
+    metadata,
+    Column("id", String(36), primary_key=True),
+    Column("username", String(255), nullable=False, unique=True),
+    Column("owner", Integer, nullable=False),
+    Column("enabled", Integer, nullable=False),
+    Column("password", Text, nullable=True),
+    Column("temporary", Integer, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("created_at", MOMENT, nullable=False),
+    Column("created_by", String(255), nullable=False),
+    Column("updated_at", MOMENT, nullable=False),
+    Column("last_login", MOMENT, nullable=True),
+)
+
+access_keys = Table(
+    "access_keys",
+    metadata,
+    Column("id", String(36), primary_key=True),
+    Column("client_id", String(63), nullable=False, unique=True),
+    Column("name", String(63), nullable=False),
+    Column("kind", String(32), nullable=False),
+    Column("user_id", String(36), ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+    Column("secret", String(64), nullable=False),
+    Column("enabled", Integer, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("created_at", MOMENT, nullable=False),
+    Column("created_by", String(255), nullable=False),
+    Column("updated_at", MOMENT, nullable=False),
+    Column("last_used", MOMENT, nullable=True),
+    UniqueConstraint("user_id", "kind", "name"),
+)
+
+access_rules = Table(
+    "access_rules",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("user_id", String(36), ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+    Column("role_id", Integer, nullable=False),
+    Column("scope_type", String(16), nullable=False),
+    Column("scope_id", String(63), nullable=False),
+    Column("created_at", MOMENT, nullable=False),
+    Column("created_by", String(255), nullable=False),
+    UniqueConstraint("user_id", "role_id", "scope_type", "scope_id"),
+)
