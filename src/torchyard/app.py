@@ -22,11 +22,15 @@ from starlette.staticfiles import StaticFiles
 
 from torchyard import __version__
 from torchyard.control import loop
+from torchyard.control.tokens import actor_of
 from torchyard.control.yard import Yard
 from torchyard.domain.errors import Unavailable
+from torchyard.domain.user import User
 from torchyard.engines.engine import Engine
 from torchyard.server import errors
 from torchyard.server.api import (
+    access_keys,
+    authorization,
     checkpoints,
     claims,
     code,
@@ -39,12 +43,15 @@ from torchyard.server.api import (
     prune,
     render,
     submissions,
+    tokens,
     ui,
+    users,
     workloads,
 )
 from torchyard.server.auth import Doorkeeper, Gate, ensure_token, os_user
 from torchyard.settings import Settings, started_at
 from torchyard.store import clusters, projects
+from torchyard.store import users as users_store
 from torchyard.store import workloads as workloads_store
 from torchyard.store.database import POOL, open_database, write
 from torchyard.store.lock import check_disk, lead
@@ -71,6 +78,9 @@ ROUTERS = (
     prune.router,
     org.router,
     ui.router,
+    *access_keys.routers,
+    users.router,
+    authorization.router,
 )
 
 
@@ -104,11 +114,12 @@ def build(settings: Settings, engines: Mapping[str, Engine] | None = None) -> Fa
     )
     app.state.doorkeeper = doorkeeper
     # The gate does the work; this tells readers of the schema.
-    bearer = [Depends(HTTPBearer(auto_error=False, description="The content of the token file"))]
+    bearer = [Depends(HTTPBearer(auto_error=False, description="An access token, or the content of the token file"))]
     for router in ROUTERS:
         app.include_router(router, prefix=BASE, dependencies=bearer, responses=errors.RESPONSES)
     for router in (health.router, exec.router):
         app.include_router(router, prefix=BASE)
+    app.include_router(tokens.router, prefix="/api")
     app.include_router(page.router)
     app.mount("/static", StaticFiles(directory=page.STATIC), name="static")
     errors.install(app)
@@ -137,7 +148,7 @@ async def open_yard(settings: Settings, engines: Mapping[str, Engine] | None = N
         stack.callback(database.dispose)
         attached = dict(engines) if engines is not None else _engines(settings)
         holder = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-        await asyncio.to_thread(_take_over, database, holder)
+        owner = await asyncio.to_thread(_take_over, database, holder)
         for engine in attached.values():
             await engine.open()
             stack.push_async_callback(engine.close)
@@ -147,6 +158,7 @@ async def open_yard(settings: Settings, engines: Mapping[str, Engine] | None = N
             engines=attached,
             sealer=Sealer(settings.seal_key_file),
             holder=holder,
+            owner=actor_of(owner),
         )
         yield yard
 
@@ -284,9 +296,10 @@ def _engines(settings: Settings) -> dict[str, Engine]:
     return {"local": LocalEngine(settings)}
 
 
-def _take_over(database: Database, holder: str) -> None:
-    """Whoever had leases before is gone: the lock on the data folder is ours."""
+def _take_over(database: Database, holder: str) -> User:
+    """Whoever had leases before is gone: the lock on the data folder is ours. The answer is its owner."""
     with write(database) as connection:
         workloads_store.release_others(connection, holder)
         projects.ensure_default(connection, datetime.now(UTC))
         clusters.ensure_local(connection, datetime.now(UTC))
+        return users_store.ensure_owner(connection, os_user(), datetime.now(UTC))

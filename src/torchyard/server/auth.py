@@ -1,7 +1,4 @@
-"""Who asks and from where: the token file, the page's cookie, the Host and Origin of a browser.
-
-Knows one person: the OS user who owns the server.
-"""
+"""Who asks and from where: tokens, the token file, the page's cookie, the Host and Origin of a browser."""
 
 import hashlib
 import hmac
@@ -19,10 +16,12 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
+from torchyard.control import tokens
+from torchyard.control.yard import Actor
 from torchyard.domain.errors import Forbidden, TorchyardError, Unauthorized
 from torchyard.server.errors import answer
 
-OPEN = frozenset({"/api/v1/health", "/openapi.json", "/"})
+OPEN = frozenset({"/api/v1/health", "/api/v1/token", "/api/v2/token", "/openapi.json", "/"})
 """Routes that need no token. `/` is the log-in: without a session it shows a page that says how to get one."""
 OPEN_FOLDERS = ("/static/",)
 
@@ -113,22 +112,42 @@ class Gate:
             await self.app(scope, receive, send)
             return
         connection = HTTPConnection(scope)
-        user = identify(self.doorkeeper, connection)
+        actor, why = await self._recognise(connection)
+        user = actor.name if actor else None
         refusal = refuse(scope["path"], connection.headers, user)
         if refusal is None:
-            scope.setdefault("state", {})["user"] = user
+            scope.setdefault("state", {}).update(user=user, actor=actor)
             await self.app(scope, receive, send)
             return
-        response = answer(refusal)
+        response = answer(why if why is not None and isinstance(refusal, Unauthorized) else refusal)
         if isinstance(refusal, Unauthorized):
             response.headers["WWW-Authenticate"] = "Bearer"
         await _deny(response, scope, receive, send)
 
+    async def _recognise(self, connection: HTTPConnection) -> tuple[Actor | None, Unauthorized | None]:
+        """Who it is, or why a token that was sent is worth nothing."""
+        yard = connection.app.state.yard
+        if identify(self.doorkeeper, connection) is not None:
+            return yard.owner, None
+        token = bearer(connection)
+        if token is None or token.count(".") != 2:
+            return None, None
+        try:
+            return await tokens.recognise(yard, token), None
+        except Unauthorized as why:
+            return None, why
+
+
+def bearer(connection: HTTPConnection) -> str | None:
+    """The token that the request came with."""
+    scheme, _, token = connection.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
+
 
 def identify(doorkeeper: Doorkeeper, connection: HTTPConnection) -> str | None:
-    """Who is asking: the user's name, or None."""
-    scheme, _, token = connection.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and doorkeeper.knows_token(token.strip()):
+    """The owner's name when they ask with the token file or a session; None for anybody else."""
+    token = bearer(connection)
+    if token is not None and doorkeeper.knows_token(token):
         return doorkeeper.user
     session = connection.cookies.get(COOKIE)
     if session is not None and doorkeeper.knows_session(session):
@@ -147,7 +166,8 @@ def refuse(path: str, headers: Headers, user: str | None) -> TorchyardError | No
     if user is None and path not in OPEN and not path.startswith(OPEN_FOLDERS):
         return Unauthorized(
             "no valid token",
-            "send `Authorization: Bearer TOKEN` with the content of the file `token` in the server's data folder",
+            "send `Authorization: Bearer TOKEN` with a token of /api/v1/token, "
+            "or with the content of the file `token` in the server's data folder",
         )
     return None
 

@@ -33,7 +33,9 @@ async def the_yard(connection: HTTPConnection) -> Yard:
 
 
 async def the_actor(connection: HTTPConnection) -> Actor:
-    return Actor(connection.state.user)
+    actor = connection.state.actor
+    assert isinstance(actor, Actor)
+    return actor
 
 
 async def the_doorkeeper(connection: HTTPConnection) -> Doorkeeper:

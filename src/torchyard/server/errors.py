@@ -1,6 +1,7 @@
 """Errors as answers: `{code, message, details, complianceIssues}`. The one place of HTTP that catches everything."""
 
 import logging
+import re
 from collections.abc import Sequence
 from typing import Any, get_type_hints
 
@@ -15,10 +16,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from torchyard.domain.document import parse_text
-from torchyard.domain.errors import Invalid, TooLarge, TorchyardError
+from torchyard.domain.errors import Invalid, TooLarge, TooMany, TorchyardError
 from torchyard.domain.submission import problems_of
 
 log = logging.getLogger("torchyard.server")
+
+_SECRET = re.compile("secret|password|token", re.IGNORECASE)
+"""Fields whose values no answer repeats."""
 
 MAX_BODY = 10 * 1000 * 1000
 """Bytes of a JSON body."""
@@ -63,7 +67,8 @@ def shape(error: TorchyardError) -> dict[str, Any]:
 
 def answer(error: TorchyardError) -> Response:
     """The response that tells of an error."""
-    return JSONResponse(shape(error), status_code=error.status)
+    headers = {"Retry-After": str(error.seconds)} if isinstance(error, TooMany) else None
+    return JSONResponse(shape(error), status_code=error.status, headers=headers)
 
 
 def install(app: FastAPI) -> None:
@@ -76,9 +81,10 @@ def install(app: FastAPI) -> None:
 
 
 async def _ours(request: Request, error: Exception) -> Response:
+    # Of a WebSocket too, before it is accepted: then the answer is sent as a refusal.
     assert isinstance(error, TorchyardError)
     if error.status >= 500:
-        log.warning("%s %s: %s", request.method, request.url.path, error.message)
+        log.warning("%s %s: %s", request.scope.get("method", "WEBSOCKET"), request.url.path, error.message)
     return answer(error)
 
 
@@ -109,6 +115,8 @@ def _without_place(error: Any) -> ErrorDetails:
     value = error["input"]
     if "environment" in loc and not isinstance(value, dict):
         value = {}
+    if any(isinstance(part, str) and _SECRET.search(part) for part in loc):
+        value = "a secret value"
     return ErrorDetails(type=error["type"], loc=loc, msg=error["msg"], input=value, ctx=error.get("ctx", {}))
 
 

@@ -1,7 +1,7 @@
 """What stands behind the `?`: filters, sorting, times. As lenient as the clients that exist need it. Pure."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from torchyard.domain.errors import Invalid
@@ -33,6 +33,50 @@ def parse_filters(values: Iterable[str]) -> tuple[tuple[str, str, str], ...]:
     if len(filters) > MAX_FILTERS:
         raise Invalid(f"filterBy: {len(filters)} filters are too many", f"send at most {MAX_FILTERS}")
     return filters
+
+
+def kept(values: Mapping[str, str | bool | datetime | None], filters: Iterable[tuple[str, str, str]]) -> bool:
+    """A thing with these values passes all filters. Raises Invalid for fields and operators that there are not."""
+    return all(_passes(values, *one) for one in filters)
+
+
+def _passes(values: Mapping[str, str | bool | datetime | None], name: str, op: str, wanted: str) -> bool:
+    if name not in values:
+        raise Invalid(f"filterBy: there is no field {name[:40]!r}", f"fields: {', '.join(values)}")
+    found = values[name]
+    if found is None:
+        return op in ("!=", "!@") if wanted else op == "=="
+    if isinstance(found, bool):
+        found, wanted = str(found).lower(), wanted.lower()
+    if isinstance(found, datetime):
+        if op not in ("==", "!=", "<=", ">="):
+            raise Invalid(f"filterBy: {name} is a time", "use one of == != <= >=")
+        return _compare(op, found, parse_moment(wanted))
+    return _compare_text(op, found, wanted)
+
+
+def _compare(op: str, a: datetime, b: datetime) -> bool:
+    return {"==": a == b, "!=": a != b, "<=": a <= b, ">=": a >= b}[op]
+
+
+def _compare_text(op: str, text: str, wanted: str) -> bool:
+    match op:
+        case "==":
+            return text == wanted
+        case "!=":
+            return text != wanted
+        case "<=":
+            return text <= wanted
+        case ">=":
+            return text >= wanted
+        case "=@":
+            return wanted in text
+        case "!@":
+            return wanted not in text
+        case "=^":
+            return text.startswith(wanted)
+        case _:
+            return text.endswith(wanted)
 
 
 def parse_moment(text: str) -> datetime:
