@@ -1,5 +1,6 @@
 """Every route there is: nobody gets in without a token but where the one open list says so."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,28 @@ from websockets.sync.client import connect
 
 from torchyard.app import build
 from torchyard.server.auth import OPEN, OPEN_FOLDERS
+from torchyard.server.permit import Need
 from torchyard.settings import Settings
 
 
 def routes(tmp_path: Path) -> list[tuple[str, str]]:
     """(method or WEBSOCKET, path) of every route of the app."""
     return sorted(set(_walk(build(Settings(data=tmp_path), {}).routes, "")))
+
+
+def needs(tmp_path: Path) -> dict[tuple[str, str], Need | None]:
+    """What each route needs; None where it does not say."""
+    return dict(_needs(build(Settings(data=tmp_path), {}).routes, ""))
+
+
+def _needs(found: Any, prefix: str) -> Iterator[tuple[tuple[str, str], Need | None]]:
+    for route in found:
+        if hasattr(route, "original_router"):
+            yield from _needs(route.original_router.routes, prefix + route.include_context.prefix)
+        elif hasattr(route, "dependencies"):
+            said = [one.dependency for one in route.dependencies if isinstance(one.dependency, Need)]
+            for method in getattr(route, "methods", None) or ("WEBSOCKET",):
+                yield (method, prefix + route.path), said[0] if said else None
 
 
 def _walk(found: Any, prefix: str) -> Iterator[tuple[str, str]]:
@@ -36,7 +53,7 @@ def test_every_route_needs_a_token(url: str, tmp_path: Path) -> None:
     closed = [(m, p) for m, p in known if p not in OPEN and not p.startswith(OPEN_FOLDERS)]
     with httpx.Client(base_url=url) as stranger:
         for method, path in closed:
-            address = path.replace("{workload_id}", "x").replace("{claim_id}", "x")
+            address = re.sub(r"\{\w+\}", "x", path)
             if method == "WEBSOCKET":
                 with pytest.raises(InvalidStatus) as refused:
                     connect(url.replace("http", "ws") + address + "?argv=sh", proxy=None)

@@ -61,6 +61,8 @@ class WorkloadQuery:
     search: str | None = None
     deleted: bool = False
     project: str | None = None
+    projects: frozenset[str] | None = None
+    """Names of projects that may be seen; None: all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,6 +245,8 @@ def _conditions(query: WorkloadQuery) -> list[ColumnElement[bool]]:
     conditions = [table.c.deleted_at.is_not(None) if query.deleted else not_(gone)]
     if query.project is not None:
         conditions.append(table.c.project == query.project)
+    if query.projects is not None:
+        conditions.append(table.c.project.in_(sorted(query.projects)))
     if query.search:
         conditions.append(table.c.name.contains(query.search, autoescape=True))
     conditions.extend(_condition(f) for f in query.filters)

@@ -10,10 +10,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from torchyard import __version__
+from torchyard.control import access
 from torchyard.control.yard import Yard
+from torchyard.policy.permissions import Action, Place, Resource, allows
 from torchyard.server.api.workloads import all_changes, newest
 from torchyard.server.auth import COOKIE, SESSION_SECONDS
 from torchyard.server.deps import DoorkeeperNow, YardNow, events, look
+from torchyard.server.permit import organisation
 from torchyard.server.shapes import Json
 from torchyard.server.stream import EventStream, Sent
 from torchyard.store import workloads
@@ -32,6 +35,8 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 
+EVERY_WORKLOAD = organisation(Resource.WORKLOADS, Action.READ)
+
 router = APIRouter(include_in_schema=False)
 templates = Environment(
     loader=FileSystemLoader(ROOM / "templates"), autoescape=select_autoescape(), trim_blocks=True, lstrip_blocks=True
@@ -48,19 +53,20 @@ async def page(
     """The workloads; with a fresh code a session first; else how to get in."""
     if code is not None and (session := doorkeeper.redeem(code)) is not None:
         return _enter(request, session)
-    if request.state.user is None:
+    actor = request.state.actor
+    if actor is None or not allows(await access.grants_of(yard, actor), Resource.WORKLOADS, Action.READ, Place()):
         return HTMLResponse(templates.get_template("door.html").render(stale=code is not None), 401, HEADERS)
     shown, total = await look(yard, lambda c: (newest(c, yard, SHOWN), workloads.page(c, WorkloadQuery(limit=1)).total))
     html = templates.get_template("workloads.html").render(
         rows=[view(row) for row in shown],
         total=total,
-        user=request.state.user,
+        user=actor.name,
         version=__version__,
     )
     return HTMLResponse(html, headers=HEADERS)
 
 
-@router.get("/live")
+@router.get("/live", dependencies=[EVERY_WORKLOAD])
 async def live(request: Request, yard: YardNow) -> EventStream:
     """Rows of the page as HTML, as they change."""
     return events(request, yard, _live(yard))

@@ -7,8 +7,10 @@ from starlette.responses import JSONResponse, Response
 
 from torchyard.control import checkpoints, read
 from torchyard.control.checkpoints import Checkpoint
+from torchyard.policy.permissions import Action, Resource
 from torchyard.server.api.files import Path, download
 from torchyard.server.deps import YardNow
+from torchyard.server.permit import there
 from torchyard.server.shapes import Json, moment
 
 router = APIRouter(prefix="/workloads", tags=["checkpoints"])
@@ -16,21 +18,31 @@ router = APIRouter(prefix="/workloads", tags=["checkpoints"])
 ClaimName = Annotated[str | None, Query(max_length=4096)]
 
 
-@router.get("/{workload_id}/checkpoints", operation_id="listCheckpoints")
+@router.get(
+    "/{workload_id}/checkpoints", operation_id="listCheckpoints", dependencies=[there(Resource.WORKLOADS, Action.READ)]
+)
 async def listing(workload_id: str, yard: YardNow) -> Response:
     """Checkpoints that the workload can see, the newest first; their structure is checked."""
     found = await checkpoints.listing(yard, await read.get(yard, workload_id))
     return JSONResponse({"checkpoints": [_checkpoint(one) for one in found]})
 
 
-@router.post("/{workload_id}/checkpoints/verify", operation_id="verifyCheckpoints")
+@router.post(
+    "/{workload_id}/checkpoints/verify",
+    operation_id="verifyCheckpoints",
+    dependencies=[there(Resource.WORKLOADS, Action.READ)],
+)
 async def verify(workload_id: str, yard: YardNow) -> Response:
     """The same list with every byte read and checked."""
     found = await checkpoints.listing(yard, await read.get(yard, workload_id), deep=True)
     return JSONResponse({"checkpoints": [_checkpoint(one) for one in found]})
 
 
-@router.get("/{workload_id}/checkpoints/content", operation_id="downloadCheckpoint")
+@router.get(
+    "/{workload_id}/checkpoints/content",
+    operation_id="downloadCheckpoint",
+    dependencies=[there(Resource.FILES, Action.READ, trusted=True)],
+)
 async def content(workload_id: str, yard: YardNow, path: Path, claim: ClaimName = None) -> Response:
     """The bytes of one checkpoint file."""
     workload = await read.get(yard, workload_id)

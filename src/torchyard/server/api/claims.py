@@ -6,16 +6,18 @@ from fastapi import APIRouter, Query
 from pydantic import Field, field_validator
 from starlette.responses import JSONResponse, Response
 
-from torchyard.control import claims
-from torchyard.control.yard import Yard
+from torchyard.control import access, claims
+from torchyard.control.yard import Actor, Yard
 from torchyard.domain.asset import Claim
 from torchyard.domain.errors import Invalid, Problem
 from torchyard.domain.model import Model, Name, straight
 from torchyard.domain.storage import ClaimInfo
 from torchyard.domain.workload import Workload
+from torchyard.policy.permissions import Action, Resource
 from torchyard.server.api.submissions import Id, accepted
 from torchyard.server.body import Body
 from torchyard.server.deps import ActorNow, YardNow, cluster_of, look, places_of, project_of
+from torchyard.server.permit import in_project, somewhere, there
 from torchyard.server.shapes import Json, Places, model, moment
 
 router = APIRouter(prefix="/asset/datasource", tags=["claims"])
@@ -55,9 +57,15 @@ class CreateClaim(Body):
     spec: ClaimSpec
 
 
-@router.post("/pvc", status_code=202, operation_id="createPvc")
+@router.post(
+    "/pvc",
+    status_code=202,
+    operation_id="createPvc",
+    dependencies=[somewhere(Resource.DATA_SOURCES, Action.CREATE, trusted=True)],
+)
 async def create(body: CreateClaim, yard: YardNow, actor: ActorNow) -> Response:
     """Make a claim in a project."""
+    await in_project(yard, actor, Resource.DATA_SOURCES, Action.CREATE, body.meta.project_id)
     places = await look(yard, places_of)
     meta, spec = body.meta, body.spec
     if meta.scope != "project":
@@ -79,50 +87,58 @@ async def create(body: CreateClaim, yard: YardNow, actor: ActorNow) -> Response:
     return JSONResponse(_claim(claim, places, ()), status_code=202)
 
 
-@router.get("/pvc", operation_id="listPvcs")
+@router.get("/pvc", operation_id="listPvcs", dependencies=[somewhere(Resource.DATA_SOURCES, Action.READ)])
 async def listing(
     yard: YardNow,
+    actor: ActorNow,
     name: str | None = None,
     project_id: Annotated[str | None, Query(alias="projectId")] = None,
     usage_info: Annotated[bool, Query(alias="usageInfo")] = False,
 ) -> Response:
     """All claims, or those of a project or a name."""
-    return JSONResponse({"entries": await _entries(yard, name, project_id, usage_info)})
+    return JSONResponse({"entries": await _entries(yard, actor, name, project_id, usage_info)})
 
 
-@router.get("", operation_id="listDatasources")
+@router.get("", operation_id="listDatasources", dependencies=[somewhere(Resource.DATA_SOURCES, Action.READ)])
 async def datasources(
     yard: YardNow,
+    actor: ActorNow,
     name: str | None = None,
     project_id: Annotated[str | None, Query(alias="projectId")] = None,
     usage_info: Annotated[bool, Query(alias="usageInfo")] = False,
 ) -> Response:
     """Data sources of every kind; claims are all that there is."""
-    return JSONResponse({"entries": await _entries(yard, name, project_id, usage_info)})
+    return JSONResponse({"entries": await _entries(yard, actor, name, project_id, usage_info)})
 
 
-@router.get("/pvc/{claim_id}", operation_id="getPvc")
+@router.get("/pvc/{claim_id}", operation_id="getPvc", dependencies=[there(Resource.DATA_SOURCES, Action.READ)])
 async def get(claim_id: str, yard: YardNow) -> Response:
     """One claim and the workloads that use it."""
     claim = await claims.get(yard, claim_id)
     return JSONResponse(_claim(claim, await look(yard, places_of), claims.users(yard, claim)))
 
 
-@router.delete("/pvc/{claim_id}", status_code=202, operation_id="deletePvc")
+@router.delete(
+    "/pvc/{claim_id}",
+    status_code=202,
+    operation_id="deletePvc",
+    dependencies=[there(Resource.DATA_SOURCES, Action.DELETE, trusted=True)],
+)
 async def delete(claim_id: str, yard: YardNow, actor: ActorNow) -> Response:
     """Delete a claim with all its files. 412 while a workload uses it."""
     claim = await claims.delete(yard, claim_id, actor)
     return accepted(f"claim {claim.name} is deleted")
 
 
-async def _entries(yard: Yard, name: str | None, project_id: str | None, usage: bool) -> list[Json]:
+async def _entries(yard: Yard, actor: Actor, name: str | None, project_id: str | None, usage: bool) -> list[Json]:
     places = await look(yard, places_of)
     project = project_of(places, project_id).name if project_id is not None else None
+    seen = await access.visible_projects(yard, actor, Resource.DATA_SOURCES)
     found = await claims.listing(yard, project)
     return [
         _claim(claim, places, claims.users(yard, claim) if usage else None)
         for claim in found
-        if name in (None, claim.name)
+        if name in (None, claim.name) and (seen is None or claim.project in seen)
     ]
 
 

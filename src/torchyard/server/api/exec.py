@@ -11,8 +11,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from torchyard.control import exec as execs
 from torchyard.domain.errors import Invalid, TorchyardError
 from torchyard.engines.engine import Exec
+from torchyard.policy.permissions import Action, Resource
 from torchyard.server.deps import YardNow
 from torchyard.server.errors import answer
+from torchyard.server.permit import there
 
 router = APIRouter(prefix="/workloads", tags=["exec"])
 
@@ -22,7 +24,7 @@ MAX_SIDE = 1000
 Side = Annotated[int, Query(ge=1, le=MAX_SIDE)]
 
 
-@router.websocket("/{workload_id}/exec")
+@router.websocket("/{workload_id}/exec", dependencies=[there(Resource.EXEC, Action.CREATE, trusted=True)])
 async def run(
     socket: WebSocket,
     workload_id: str,

@@ -6,13 +6,17 @@ from starlette.responses import JSONResponse, Response
 from torchyard.control import explain
 from torchyard.domain.cause import Fault
 from torchyard.domain.verdict import Verdict
+from torchyard.policy.permissions import Action, Resource
 from torchyard.server.deps import YardNow
+from torchyard.server.permit import there
 from torchyard.server.shapes import Json, moment
 
 router = APIRouter(prefix="/workloads", tags=["workloads"])
 
 
-@router.get("/{workload_id}/explain", operation_id="explainWorkload")
+@router.get(
+    "/{workload_id}/explain", operation_id="explainWorkload", dependencies=[there(Resource.WORKLOADS, Action.READ)]
+)
 async def verdict(workload_id: str, yard: YardNow) -> Response:
     """One sentence, the evidence for it, and what happens next."""
     return JSONResponse(_verdict(await explain.explain(yard, workload_id)))

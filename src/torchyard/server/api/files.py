@@ -12,7 +12,9 @@ from torchyard.control import claims
 from torchyard.domain.errors import Invalid
 from torchyard.domain.observation import FileEntry
 from torchyard.engines.engine import FileReader
+from torchyard.policy.permissions import Action, Resource
 from torchyard.server.deps import YardNow
+from torchyard.server.permit import there
 from torchyard.server.shapes import Json, moment
 
 router = APIRouter(prefix="/asset/datasource/pvc", tags=["files"])
@@ -21,7 +23,9 @@ CHUNK = 256 * 1024
 Path = Annotated[str, Query(max_length=4096)]
 
 
-@router.get("/{claim_id}/files", operation_id="listClaimFiles")
+@router.get(
+    "/{claim_id}/files", operation_id="listClaimFiles", dependencies=[there(Resource.FILES, Action.READ, trusted=True)]
+)
 async def listing(claim_id: str, yard: YardNow, path: Path = "") -> Response:
     """One folder of the claim, or the file itself."""
     claim = await claims.get(yard, claim_id)
@@ -29,7 +33,11 @@ async def listing(claim_id: str, yard: YardNow, path: Path = "") -> Response:
     return JSONResponse({"entries": [_entry(entry) for entry in found]})
 
 
-@router.get("/{claim_id}/files/content", operation_id="downloadClaimFile")
+@router.get(
+    "/{claim_id}/files/content",
+    operation_id="downloadClaimFile",
+    dependencies=[there(Resource.FILES, Action.READ, trusted=True)],
+)
 async def read(claim_id: str, yard: YardNow, path: Path) -> Response:
     """The bytes of a file."""
     claim = await claims.get(yard, claim_id)
@@ -37,7 +45,12 @@ async def read(claim_id: str, yard: YardNow, path: Path) -> Response:
     return download(reader, size)
 
 
-@router.put("/{claim_id}/files/content", status_code=204, operation_id="uploadClaimFile")
+@router.put(
+    "/{claim_id}/files/content",
+    status_code=204,
+    operation_id="uploadClaimFile",
+    dependencies=[there(Resource.FILES, Action.UPDATE, trusted=True)],
+)
 async def write(claim_id: str, yard: YardNow, path: Path, request: Request) -> Response:
     """Write a file from the raw body; it appears whole or not at all."""
     claim = await claims.get(yard, claim_id)
@@ -45,7 +58,12 @@ async def write(claim_id: str, yard: YardNow, path: Path, request: Request) -> R
     return Response(status_code=204)
 
 
-@router.delete("/{claim_id}/files/content", status_code=204, operation_id="deleteClaimFile")
+@router.delete(
+    "/{claim_id}/files/content",
+    status_code=204,
+    operation_id="deleteClaimFile",
+    dependencies=[there(Resource.FILES, Action.DELETE, trusted=True)],
+)
 async def remove(claim_id: str, yard: YardNow, path: Path) -> Response:
     """Delete a file or folder."""
     claim = await claims.get(yard, claim_id)

@@ -12,9 +12,11 @@ from torchyard.control.logs import Cursor, LogQuery
 from torchyard.control.yard import Yard
 from torchyard.domain.errors import NotFound
 from torchyard.domain.observation import LogLine
+from torchyard.policy.permissions import Action, Resource
 from torchyard.server import shapes
 from torchyard.server.api.workloads import end
 from torchyard.server.deps import YardNow, events, now
+from torchyard.server.permit import there
 from torchyard.server.query import parse_since
 from torchyard.server.shapes import Json
 from torchyard.server.stream import EventStream, Sent
@@ -22,10 +24,13 @@ from torchyard.server.stream import EventStream, Sent
 MAX_CURSOR = 16384
 """Characters; each replica takes about twenty."""
 
+
 router = APIRouter(prefix="/workloads", tags=["logs"])
 
 
-@router.get("/{workload_id}/logs", operation_id="streamWorkloadLogs")
+@router.get(
+    "/{workload_id}/logs", operation_id="streamWorkloadLogs", dependencies=[there(Resource.WORKLOADS, Action.READ)]
+)
 async def stream(
     workload_id: str,
     yard: YardNow,

@@ -4,24 +4,30 @@ from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
 from torchyard import __version__
+from torchyard.control import access
 from torchyard.domain.observation import Device, Node
 from torchyard.domain.project import Cluster, Project
+from torchyard.policy.permissions import Action, Resource
 from torchyard.server.deps import ActorNow, YardNow, look, missing, places_of
+from torchyard.server.permit import SELF, somewhere, there
 from torchyard.server.shapes import DEPARTMENT, DEPARTMENT_ID, TENANT_ID, Json, moment
 
 router = APIRouter(tags=["organisation"])
 
 
-@router.get("/org-unit/projects", operation_id="listProjects")
-async def projects(yard: YardNow) -> Response:
-    """All projects."""
+@router.get("/org-unit/projects", operation_id="listProjects", dependencies=[somewhere(Resource.PROJECTS, Action.READ)])
+async def projects(yard: YardNow, actor: ActorNow) -> Response:
+    """All projects that the caller may see."""
     places = await look(yard, places_of)
     cluster = next(iter(places.clusters.values()), None)
-    shown = [_project(project, cluster) for project in places.projects.values()]
+    seen = await access.visible_projects(yard, actor, Resource.PROJECTS)
+    shown = [_project(p, cluster) for p in places.projects.values() if seen is None or p.name in seen]
     return JSONResponse({"projects": shown, "next": None})
 
 
-@router.get("/org-unit/projects/{project_id}", operation_id="getProject")
+@router.get(
+    "/org-unit/projects/{project_id}", operation_id="getProject", dependencies=[there(Resource.PROJECTS, Action.READ)]
+)
 async def project(project_id: str, yard: YardNow) -> Response:
     """One project."""
     places = await look(yard, places_of)
@@ -31,14 +37,14 @@ async def project(project_id: str, yard: YardNow) -> Response:
     return JSONResponse(_project(found, next(iter(places.clusters.values()), None)))
 
 
-@router.get("/clusters", operation_id="listClusters")
+@router.get("/clusters", operation_id="listClusters", dependencies=[somewhere(Resource.CLUSTERS, Action.READ)])
 async def clusters(yard: YardNow) -> Response:
     """All attached clusters."""
     places = await look(yard, places_of)
     return JSONResponse([_cluster(c, c.name in yard.engines) for c in places.clusters.values()])
 
 
-@router.get("/nodes", operation_id="listNodes")
+@router.get("/nodes", operation_id="listNodes", dependencies=[somewhere(Resource.NODES, Action.READ)])
 async def nodes(yard: YardNow) -> Response:
     """Machines, their devices, and who holds each."""
     places = await look(yard, places_of)
@@ -49,10 +55,10 @@ async def nodes(yard: YardNow) -> Response:
     return JSONResponse({"nodes": shown})
 
 
-@router.get("/me", operation_id="getMe")
+@router.get("/me", operation_id="getMe", dependencies=[SELF])
 async def me(actor: ActorNow) -> Response:
     """Who the server takes the caller for."""
-    return JSONResponse({"username": actor.name, "kind": "user", "version": __version__})
+    return JSONResponse({"id": actor.id, "username": actor.name, "kind": "user", "version": __version__})
 
 
 def _project(p: Project, cluster: Cluster | None) -> Json:

@@ -8,8 +8,10 @@ from starlette.responses import JSONResponse, Response
 
 from torchyard.control import prune
 from torchyard.domain.quantities import parse_duration
+from torchyard.policy.permissions import Action, Resource
 from torchyard.server.body import Body
 from torchyard.server.deps import ActorNow, YardNow
+from torchyard.server.permit import organisation
 
 router = APIRouter(tags=["server"])
 
@@ -25,7 +27,7 @@ class Prune(Body):
     dry_run: bool = False
 
 
-@router.post("/prune", operation_id="prune")
+@router.post("/prune", operation_id="prune", dependencies=[organisation(Resource.SERVER, Action.UPDATE)])
 async def run(body: Prune, yard: YardNow, actor: ActorNow) -> Response:
     """Delete what is old, or say what would be deleted."""
     match body.older_than:

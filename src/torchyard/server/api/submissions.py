@@ -12,9 +12,11 @@ from torchyard.domain.errors import Invalid
 from torchyard.domain.model import Name
 from torchyard.domain.spec import Extras, Kind, ReplicaSpec, Spec, Submission
 from torchyard.domain.workload import Workload
+from torchyard.policy.permissions import Action, Resource
 from torchyard.server import shapes
 from torchyard.server.body import Body
 from torchyard.server.deps import ActorNow, YardNow, cluster_of, look, missing, places_of, project_of
+from torchyard.server.permit import in_project, somewhere, there
 from torchyard.server.shapes import Places
 
 IdempotencyKey = Annotated[str | None, Header(max_length=255)]
@@ -76,6 +78,7 @@ def submission_of(kind: Kind, body: Submit, places: Places) -> Submission:
 
 
 async def _create(kind: Kind, body: Submit, yard: Yard, actor: Actor, key: str | None) -> Response:
+    await in_project(yard, actor, Resource.WORKLOADS, Action.CREATE, body.project_id)
     places = await look(yard, places_of)
     request = submit.Request(
         submission=submission_of(kind, body, places),
@@ -95,7 +98,12 @@ distributed = APIRouter(prefix="/workloads/distributed", tags=["workloads"])
 workspaces = APIRouter(prefix="/workloads/workspaces", tags=["workloads"])
 
 
-@trainings.post("", status_code=202, operation_id="createTraining")
+@trainings.post(
+    "",
+    status_code=202,
+    operation_id="createTraining",
+    dependencies=[somewhere(Resource.WORKLOADS, Action.CREATE, trusted=True)],
+)
 async def create_training(
     body: Submit, yard: YardNow, actor: ActorNow, idempotency_key: IdempotencyKey = None
 ) -> Response:
@@ -103,7 +111,12 @@ async def create_training(
     return await _create(Kind.TRAINING, body, yard, actor, idempotency_key)
 
 
-@distributed.post("", status_code=202, operation_id="createDistributed")
+@distributed.post(
+    "",
+    status_code=202,
+    operation_id="createDistributed",
+    dependencies=[somewhere(Resource.WORKLOADS, Action.CREATE, trusted=True)],
+)
 async def create_distributed(
     body: SubmitDistributed, yard: YardNow, actor: ActorNow, idempotency_key: IdempotencyKey = None
 ) -> Response:
@@ -111,7 +124,12 @@ async def create_distributed(
     return await _create(Kind.DISTRIBUTED, body, yard, actor, idempotency_key)
 
 
-@workspaces.post("", status_code=202, operation_id="createWorkspace")
+@workspaces.post(
+    "",
+    status_code=202,
+    operation_id="createWorkspace",
+    dependencies=[somewhere(Resource.WORKLOADS, Action.CREATE, trusted=True)],
+)
 async def create_workspace(
     body: Submit, yard: YardNow, actor: ActorNow, idempotency_key: IdempotencyKey = None
 ) -> Response:
@@ -129,27 +147,42 @@ def _add_actions(router: APIRouter, kind: Kind) -> None:
             raise missing(f"{kind.value} workload", workload_id, f"its kind is {workload.kind.value}")
         return workload
 
-    @router.get("/{workload_id}", operation_id=f"get{noun}")
+    @router.get("/{workload_id}", operation_id=f"get{noun}", dependencies=[there(Resource.WORKLOADS, Action.READ)])
     async def get(workload_id: str, yard: YardNow) -> Response:
         """The workload as it was submitted, and its phase."""
         workload = await fetch(workload_id, yard)
         return JSONResponse(shapes.submission(workload, None, await look(yard, places_of)))
 
-    @router.delete("/{workload_id}", status_code=202, operation_id=f"delete{noun}")
+    @router.delete(
+        "/{workload_id}",
+        status_code=202,
+        operation_id=f"delete{noun}",
+        dependencies=[there(Resource.WORKLOADS, Action.DELETE)],
+    )
     async def delete(workload_id: str, yard: YardNow, actor: ActorNow) -> Response:
         """Stop it if it runs, then forget it with its logs. Its name is free again."""
         workload = await fetch(workload_id, yard)
         await ask.delete(yard, workload_id, actor)
         return accepted(f"{workload.name} is being deleted")
 
-    @router.post("/{workload_id}/suspend", status_code=202, operation_id=f"suspend{noun}")
+    @router.post(
+        "/{workload_id}/suspend",
+        status_code=202,
+        operation_id=f"suspend{noun}",
+        dependencies=[there(Resource.WORKLOADS, Action.UPDATE)],
+    )
     async def suspend(workload_id: str, yard: YardNow, actor: ActorNow, grace: Grace = None) -> Response:
         """Stop it. `grace`: seconds between SIGTERM and SIGKILL."""
         workload = await fetch(workload_id, yard)
         await ask.stop(yard, workload_id, actor, grace)
         return accepted(f"{workload.name} is being stopped")
 
-    @router.post("/{workload_id}/resume", status_code=202, operation_id=f"resume{noun}")
+    @router.post(
+        "/{workload_id}/resume",
+        status_code=202,
+        operation_id=f"resume{noun}",
+        dependencies=[there(Resource.WORKLOADS, Action.UPDATE, trusted=True)],
+    )
     async def resume(workload_id: str, yard: YardNow, actor: ActorNow) -> Response:
         """Run it once more: a new attempt."""
         workload = await fetch(workload_id, yard)

@@ -4,13 +4,20 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from torchyard.policy.permissions import Action, Resource
 from torchyard.server.auth import CODE_SECONDS
 from torchyard.server.deps import DoorkeeperNow
+from torchyard.server.permit import organisation
 
 router = APIRouter(tags=["server"])
 
 
-@router.post("/ui/code", status_code=201, operation_id="createUiCode")
+@router.post(
+    "/ui/code",
+    status_code=201,
+    operation_id="createUiCode",
+    dependencies=[organisation(Resource.SERVER, Action.UPDATE, trusted=True)],
+)
 async def mint(request: Request, doorkeeper: DoorkeeperNow) -> Response:
     """A link that opens the page once, within a minute."""
     code = doorkeeper.mint_code()

@@ -12,13 +12,15 @@ from sqlalchemy import Connection
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from torchyard.control import read
+from torchyard.control import access, read
 from torchyard.control.feed import Subscription
 from torchyard.control.yard import Yard
 from torchyard.domain.errors import NotFound
 from torchyard.domain.workload import Workload
+from torchyard.policy.permissions import Action, Resource
 from torchyard.server import shapes
-from torchyard.server.deps import Limit, Offset, YardNow, events, look, now, places_of
+from torchyard.server.deps import ActorNow, Limit, Offset, YardNow, events, look, now, places_of
+from torchyard.server.permit import somewhere, there
 from torchyard.server.query import parse_filters
 from torchyard.server.shapes import Json, Places
 from torchyard.server.stream import EventStream, Sent
@@ -42,9 +44,10 @@ BREATH = 0.2
 """Seconds between two looks of one stream at the store."""
 
 
-@router.get("", operation_id="listWorkloads")
+@router.get("", operation_id="listWorkloads", dependencies=[somewhere(Resource.WORKLOADS, Action.READ)])
 async def listing(
     yard: YardNow,
+    actor: ActorNow,
     filter_by: FilterBy,
     offset: Offset = 0,
     limit: Limit = 50,
@@ -62,24 +65,34 @@ async def listing(
         filters=await _filters(yard, filter_by),
         search=search,
         deleted=deleted,
+        projects=await access.visible_projects(yard, actor, Resource.WORKLOADS),
     )
     return Response(await look(yard, partial(_page, yard=yard, query=query)), media_type="application/json")
 
 
-@router.get("/count", operation_id="countWorkloads")
-async def count(yard: YardNow, filter_by: FilterBy, search: Search = None, deleted: bool = False) -> Response:
+@router.get("/count", operation_id="countWorkloads", dependencies=[somewhere(Resource.WORKLOADS, Action.READ)])
+async def count(
+    yard: YardNow, actor: ActorNow, filter_by: FilterBy, search: Search = None, deleted: bool = False
+) -> Response:
     """How many workloads there are."""
-    query = WorkloadQuery(limit=1, filters=await _filters(yard, filter_by), search=search, deleted=deleted)
+    query = WorkloadQuery(
+        limit=1,
+        filters=await _filters(yard, filter_by),
+        search=search,
+        deleted=deleted,
+        projects=await access.visible_projects(yard, actor, Resource.WORKLOADS),
+    )
     return JSONResponse({"count": (await look(yard, partial(workload_store.page, query=query))).total})
 
 
-@router.get("/stream", operation_id="streamWorkloads")
-async def streamall_changes(yard: YardNow, request: Request) -> EventStream:
+@router.get("/stream", operation_id="streamWorkloads", dependencies=[somewhere(Resource.WORKLOADS, Action.READ)])
+async def streamall_changes(yard: YardNow, actor: ActorNow, request: Request) -> EventStream:
     """The newest workloads, then each one as it changes: `workload` (a row) and `deleted` ({id})."""
-    return events(request, yard, all_changes(yard))
+    seen = await access.visible_projects(yard, actor, Resource.WORKLOADS)
+    return events(request, yard, all_changes(yard, seen))
 
 
-@router.get("/{workload_id}", operation_id="getWorkload")
+@router.get("/{workload_id}", operation_id="getWorkload", dependencies=[there(Resource.WORKLOADS, Action.READ)])
 async def get(workload_id: str, yard: YardNow) -> Response:
     """A workload with its spec, findings and attempts."""
     workload = await read.get(yard, workload_id)
@@ -94,14 +107,18 @@ async def get(workload_id: str, yard: YardNow) -> Response:
     return JSONResponse(shown | {"exitCode": read.exit_code(workload)})
 
 
-@router.get("/{workload_id}/pods", operation_id="getWorkloadPods")
+@router.get(
+    "/{workload_id}/pods", operation_id="getWorkloadPods", dependencies=[there(Resource.WORKLOADS, Action.READ)]
+)
 async def pods(workload_id: str, yard: YardNow) -> Response:
     """The replicas of the attempt of now, as pods."""
     workload = await read.get(yard, workload_id)
     return JSONResponse({"pods": shapes.pods(workload, await look(yard, places_of))})
 
 
-@router.get("/{workload_id}/attempts", operation_id="getWorkloadAttempts")
+@router.get(
+    "/{workload_id}/attempts", operation_id="getWorkloadAttempts", dependencies=[there(Resource.WORKLOADS, Action.READ)]
+)
 async def attempts(workload_id: str, yard: YardNow) -> Response:
     """Every launch of it with replicas and ranks, the first one first."""
     await read.get(yard, workload_id)
@@ -109,7 +126,9 @@ async def attempts(workload_id: str, yard: YardNow) -> Response:
     return JSONResponse({"attempts": [shapes.attempt(a) for a in found]})
 
 
-@router.get("/{workload_id}/events", operation_id="getWorkloadEvents")
+@router.get(
+    "/{workload_id}/events", operation_id="getWorkloadEvents", dependencies=[there(Resource.WORKLOADS, Action.READ)]
+)
 async def event_listing(
     workload_id: str,
     yard: YardNow,
@@ -125,7 +144,9 @@ async def event_listing(
     return JSONResponse({"events": shown, "next": _next(found, offset, limit)})
 
 
-@router.get("/{workload_id}/history", operation_id="getWorkloadHistory")
+@router.get(
+    "/{workload_id}/history", operation_id="getWorkloadHistory", dependencies=[there(Resource.WORKLOADS, Action.READ)]
+)
 async def history(workload_id: str, yard: YardNow, offset: Offset = 0, limit: Limit = 50) -> Response:
     """Events and changes of phase in one list, the newest first."""
     workload = await read.get(yard, workload_id)
@@ -135,7 +156,9 @@ async def history(workload_id: str, yard: YardNow, offset: Offset = 0, limit: Li
     return JSONResponse({"records": shown, "next": _next(found, offset, limit)})
 
 
-@router.get("/{workload_id}/progress", operation_id="getWorkloadProgress")
+@router.get(
+    "/{workload_id}/progress", operation_id="getWorkloadProgress", dependencies=[there(Resource.WORKLOADS, Action.READ)]
+)
 async def progress(workload_id: str, yard: YardNow) -> Response:
     """How far training is, read from its log; null where the log does not say."""
     await read.get(yard, workload_id)
@@ -143,7 +166,9 @@ async def progress(workload_id: str, yard: YardNow) -> Response:
     return JSONResponse({"progress": shapes.progress(known.get(workload_id))})
 
 
-@router.get("/{workload_id}/stream", operation_id="streamWorkload")
+@router.get(
+    "/{workload_id}/stream", operation_id="streamWorkload", dependencies=[there(Resource.WORKLOADS, Action.READ)]
+)
 async def stream_one(
     workload_id: str, yard: YardNow, request: Request, last_event_id: LastEventId = None
 ) -> EventStream:
@@ -195,24 +220,25 @@ def _next(found: Sized, offset: int, limit: int) -> int | None:
     return offset + limit if len(found) > limit else None
 
 
-async def all_changes(yard: Yard) -> AsyncGenerator[Sent, None]:
-    """The newest workloads, the oldest of them first, then every one that changes."""
+async def all_changes(yard: Yard, projects: frozenset[str] | None = None) -> AsyncGenerator[Sent, None]:
+    """The newest workloads of these projects, the oldest of them first, then every one that changes."""
     with yard.feed.subscribe() as changes:
-        for shown in reversed(await look(yard, partial(newest, yard=yard, count=PAGE_ROWS))):
+        for shown in reversed(await look(yard, partial(newest, yard=yard, count=PAGE_ROWS, projects=projects))):
             yield Sent("workload", shown)
         while True:
             touched = await _gather(changes)
             shown_now = await look(yard, partial(_still_there, yard=yard, ids=tuple(touched)))
             for shown in shown_now:
-                yield Sent("workload", shown)
+                if projects is None or shown["projectName"] in projects:
+                    yield Sent("workload", shown)
             for gone in touched.keys() - {shown["id"] for shown in shown_now}:
                 yield Sent("deleted", {"id": gone})
             await asyncio.sleep(BREATH)
 
 
-def newest(connection: Connection, yard: Yard, count: int) -> list[Json]:
+def newest(connection: Connection, yard: Yard, count: int, projects: frozenset[str] | None = None) -> list[Json]:
     """Rows of the newest workloads."""
-    return rows(connection, yard, workload_store.page(connection, WorkloadQuery(limit=count)).rows)
+    return rows(connection, yard, workload_store.page(connection, WorkloadQuery(limit=count, projects=projects)).rows)
 
 
 def _still_there(connection: Connection, yard: Yard, ids: tuple[str, ...]) -> list[Json]:
