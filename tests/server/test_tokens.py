@@ -3,6 +3,7 @@
 import base64
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -136,6 +137,13 @@ def test_a_guesser_waits(http: httpx.Client, key: Json) -> None:
     ):
         assert answer.status_code == 429 and 0 < int(answer.headers["retry-after"]) <= WINDOW
     assert ask(http, clientId="somebody-else", clientSecret="no").status_code == 400
+
+
+def test_many_guesses_at_once_are_as_few(http: httpx.Client) -> None:
+    create(http, "ann@x.org")
+    with ThreadPoolExecutor(20) as threads:
+        answers = list(threads.map(lambda n: ask(http, username="Ann@x.org", password=f"guess {n}"), range(20)))
+    assert sorted(answer.status_code for answer in answers) == [400] * TRIES + [429] * (20 - TRIES)
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.floats(0, 50)), max_size=60))

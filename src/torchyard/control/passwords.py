@@ -22,16 +22,18 @@ def check(text: str) -> str:
     return text
 
 
-async def hashed(text: str) -> str:
-    """What is kept of it."""
+async def hashed(turn: asyncio.Semaphore, text: str) -> str:
+    """What is kept of it. `turn` bounds how many are worked on at once: each takes 64 MB."""
     from argon2 import PasswordHasher
 
-    return await asyncio.to_thread(PasswordHasher().hash, text)
+    async with turn:
+        return await asyncio.to_thread(PasswordHasher().hash, text)
 
 
-async def matches(kept: str | None, text: str) -> bool:
+async def matches(turn: asyncio.Semaphore, kept: str | None, text: str) -> bool:
     """It is the one; takes as long where there is none to compare with."""
-    return await asyncio.to_thread(_matches, kept, text)
+    async with turn:
+        return await asyncio.to_thread(_matches, kept, text)
 
 
 def _matches(kept: str | None, text: str) -> bool:

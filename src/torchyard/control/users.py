@@ -28,7 +28,7 @@ async def create(yard: Yard, username: str, actor: Actor) -> tuple[User, str]:
         created_at=moment,
         updated_at=moment,
         created_by=actor.name,
-        password=await passwords.hashed(password),
+        password=await passwords.hashed(yard.hashing, password),
         temporary=True,
     )
 
@@ -55,7 +55,7 @@ async def get(yard: Yard, user_id: str) -> User:
 async def reset(yard: Yard, user_id: str, actor: Actor) -> str:
     """A new password to begin with; whoever came in with the old one is out. Raises NotFound."""
     password = passwords.fresh()
-    kept = await passwords.hashed(password)
+    kept = await passwords.hashed(yard.hashing, password)
     await yard.writing(lambda c: _keep(c, _not_owner(_there(c, user_id), "has no password"), kept, True, actor))
     return password
 
@@ -63,9 +63,9 @@ async def reset(yard: Yard, user_id: str, actor: Actor) -> str:
 async def change_password(yard: Yard, actor: Actor, current: str, wanted: str) -> None:
     """The actor's own. Raises Invalid when the current one is wrong or the new one no good."""
     user = await get(yard, actor.id)
-    if not await passwords.matches(user.password, current):
+    if not await passwords.matches(yard.hashing, user.password, current):
         raise Invalid("the current password is wrong", "an administrator can give you a new one")
-    kept = await passwords.hashed(passwords.check(wanted))
+    kept = await passwords.hashed(yard.hashing, passwords.check(wanted))
     await yard.writing(lambda connection: _keep(connection, _there(connection, actor.id), kept, False, actor))
 
 

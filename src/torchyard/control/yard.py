@@ -115,6 +115,8 @@ class Yard:
     bell: Bell = field(default_factory=Bell)
     board: Board = field(default_factory=Board)
     throttle: Throttle = field(default_factory=Throttle)
+    hashing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
+    """Passwords are worked on in turn."""
     locks: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     def lock(self, workload_id: str) -> asyncio.Lock:

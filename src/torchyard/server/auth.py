@@ -127,11 +127,9 @@ class Gate:
     async def _recognise(self, connection: HTTPConnection) -> tuple[Actor | None, Unauthorized | None]:
         """Who it is, or why a token that was sent is worth nothing."""
         yard = connection.app.state.yard
-        if identify(self.doorkeeper, connection) is not None:
-            return yard.owner, None
         token = bearer(connection)
         if token is None or token.count(".") != 2:
-            return None, None
+            return (yard.owner if identify(self.doorkeeper, connection) is not None else None), None
         try:
             return await tokens.recognise(yard, token), None
         except Unauthorized as why:

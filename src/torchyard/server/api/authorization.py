@@ -74,6 +74,22 @@ async def mine(yard: YardNow, actor: ActorNow, filter_by: FilterBy, offset: Offs
 
 
 @router.get(
+    "/access-rules/count",
+    operation_id="countAccessRules",
+    dependencies=[organisation(Resource.ACCESS_RULES, Action.READ)],
+)
+async def count(yard: YardNow, filter_by: FilterBy) -> Response:
+    """How many access rules there are."""
+    return JSONResponse({"count": len(await _rules(yard, None, filter_by))})
+
+
+@router.get("/me/access-rules/count", operation_id="countMyAccessRules", dependencies=[SELF])
+async def count_mine(yard: YardNow, actor: ActorNow, filter_by: FilterBy) -> Response:
+    """How many access rules there are of one's own."""
+    return JSONResponse({"count": len(await _rules(yard, actor.id, filter_by))})
+
+
+@router.get(
     "/access-rules/{rule_id}",
     operation_id="getAccessRule",
     dependencies=[organisation(Resource.ACCESS_RULES, Action.READ)],

@@ -1,0 +1,120 @@
+"""Clients that exist, against a server process: the public runapy unchanged, and plain curl."""
+
+import json
+import shutil
+import subprocess
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from tests.server.asking import submission
+from tests.server.test_serve import Place
+
+Json = dict[str, Any]
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    made = Place(tmp_path_factory.mktemp("yard"))
+    yield made
+    for server in made.started:
+        server.terminate()
+        server.communicate()
+
+
+@pytest.fixture(scope="module")
+def owner(place: Place) -> Iterator[httpx.Client]:
+    """The token file's client, with one workload there."""
+    with place.client(place.start(TORCHYARD_CPU_SLOTS="4")) as client:
+        body = submission("ddp", command="true") | {"name": "ddp"}
+        assert client.post("/workloads/distributed", json=body).status_code == 202
+        yield client
+
+
+@pytest.fixture(scope="module")
+def key(owner: httpx.Client) -> Json:
+    return dict(owner.post("/access-keys", json={"name": "script"}).json())
+
+
+@pytest.fixture(scope="module")
+def runai(owner: httpx.Client, key: Json) -> Any:
+    """The public client, logged in."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from runai.api_client import ApiClient
+        from runai.configuration import Configuration
+        from runai.runai_client import RunaiClient
+    url = str(owner.base_url).removesuffix("/api/v1/")
+    configuration = Configuration(
+        client_id=key["clientId"], client_secret=key["clientSecret"], runai_base_url=url, auto_refresh_token=True
+    )
+    return RunaiClient(ApiClient(configuration))
+
+
+def test_runapy_lists(runai: Any) -> None:
+    projects = runai.organizations.projects.get_projects()
+    assert [project["name"] for project in projects.data["projects"]] == ["default"]
+    workloads = runai.workloads.workloads.get_workloads(filter_by=["name==ddp"], limit=5)
+    assert [workload["name"] for workload in workloads.data["workloads"]] == ["ddp"]
+    assert runai.workloads.workloads.count_workloads().data["count"] == 1
+
+
+def test_runapy_keeps_users_and_keys(runai: Any) -> None:
+    import runai as package
+
+    identity = runai.authentication_and_authorization
+    made = identity.users.create_user(package.UserCreationRequest1(email="ann@x.org"))
+    assert made.status_code == 201 and made.data["tempPassword"]
+    names = [user["username"] for user in identity.users.get_users(filter_by=["username==ann@x.org"]).data]
+    assert names == ["ann@x.org"]
+    rule = package.AccessRuleCreationFields(
+        subject_id=made.data["id"], subject_type="user", role_id=4, scope_id="1", scope_type="project"
+    )
+    granted = identity.access_rules.create_access_rule(rule)
+    assert granted.data["roleName"] == "Viewer"
+    identity.access_rules.delete_access_rule(granted.data["id"])
+    new = identity.access_keys.create_access_key1(package.AccessKeyCreationRequest1(name="from-runapy"))
+    assert new.data["clientSecret"]
+    assert identity.access_keys.regenerate_access_key_secret(new.data["id"]).data["clientSecret"]
+    identity.access_keys.delete_access_key_by_id(new.data["id"])
+    account = identity.service_accounts.create_service_account(package.ServiceAccountCreationRequest(name="ci-runs"))
+    assert [one["id"] for one in identity.service_accounts.get_service_accounts().data] == [account.data["id"]]
+    assert [one["id"] for one in identity.applications.get_applications().data] == [account.data["id"]]
+    assert identity.applications.regenerate_application_secret(account.data["id"]).data["secret"]
+    identity.service_accounts.delete_service_account_by_id(account.data["id"])
+    identity.users.delete_user_by_id(made.data["id"])
+
+
+def test_runapy_hears_that_a_secret_is_wrong(owner: httpx.Client, key: Json) -> None:
+    from runai.api_client import ApiClient
+    from runai.configuration import Configuration
+
+    url = str(owner.base_url).removesuffix("/api/v1/")
+    wrong = Configuration(client_id=key["clientId"], client_secret="wrong", runai_base_url=url)
+    with pytest.raises(ValueError, match="Failed to get access token"):
+        ApiClient(wrong)
+
+
+def curl(*arguments: str) -> Json:
+    done = subprocess.run(["curl", "-sS", *arguments], capture_output=True, text=True, check=True, timeout=30)
+    return dict(json.loads(done.stdout))
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_curl_logs_in_and_lists(owner: httpx.Client, key: Json) -> None:
+    base = str(owner.base_url).removesuffix("/api/v1/")
+    body = {"grantType": "client_credentials", "clientId": key["clientId"], "clientSecret": key["clientSecret"]}
+    kind = ("-H", "Content-Type: application/json")
+    token = curl("-X", "POST", f"{base}/api/v1/token", *kind, "-d", json.dumps(body))["accessToken"]
+    bearer = ("-H", f"Authorization: Bearer {token}")
+    projects = curl(f"{base}/api/v1/org-unit/projects?filterBy=name==default", *bearer)["projects"]
+    assert [project["name"] for project in projects] == ["default"]
+    assert [w["name"] for w in curl(f"{base}/api/v1/workloads", *bearer)["workloads"]] == ["ddp"]
+    form = ["-d", "grant_type=client_credentials", "-d", f"client_id={key['clientId']}"]
+    again = curl(f"{base}/api/v2/token", *form, "-d", f"client_secret={key['clientSecret']}")
+    assert curl(f"{base}/api/v1/me", "-H", f"Authorization: Bearer {again['access_token']}")["username"]
+    comma = curl(f"{base}/api/v1/token", *kind, "-d", '{\n  "clientId": "a",\n}')
+    assert comma["code"] == 400 and "line" in comma["message"]
