@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchyard.domain.errors import Invalid
-from torchyard.server.query import parse_filters, parse_moment, parse_since
+from torchyard.server.query import kept, parse_filters, parse_moment, parse_since
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -73,3 +73,45 @@ def test_any_text_is_a_value_or_a_clear_error(text: str) -> None:
             read(text)
         except Invalid as error:
             assert error.message
+
+
+VALUES = {"name": "ann", "at": datetime(2026, 1, 1, tzinfo=UTC), "local": True, "seen": None}
+
+
+@pytest.mark.parametrize(
+    ("text", "passes"),
+    [
+        ("name==ann", True),
+        ("name!=ann", False),
+        ("name=@n", True),
+        ("name!@n", False),
+        ("name=^a,name=$n", True),
+        ("name>=anm", True),
+        ("name<=anm", False),
+        ("at==2026-01-01", True),
+        ("at!=2026-01-01T00:00:00Z", False),
+        ("at>=2026-01-01T01:00:00+02:00", True),
+        ("at<=2025-12-31", False),
+        ("local==TRUE", True),
+        ("local==false", False),
+        ("seen==", True),
+        ("seen>=2000-01-01", False),
+        ("seen<=2100-01-01", False),
+        ("seen!=2100-01-01", True),
+    ],
+)
+def test_a_filter_lets_through(text: str, passes: bool) -> None:
+    assert kept(VALUES, parse_filters([text])) is passes
+
+
+@given(st.text(), st.sampled_from(["name", "seen"]))
+def test_one_filter_or_its_opposite_lets_through(wanted: str, field: str) -> None:
+    for op, opposite in (("==", "!="), ("=@", "!@")):
+        if field == "name" or op == "==":
+            assert kept(VALUES, [(field, op, wanted)]) is not kept(VALUES, [(field, opposite, wanted)])
+
+
+@pytest.mark.parametrize("text", ["age==1", "at=@2026", "at==soon"])
+def test_a_filter_that_cannot_be_is_named(text: str) -> None:
+    with pytest.raises(Invalid):
+        kept(VALUES, parse_filters([text]))

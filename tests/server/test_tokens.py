@@ -114,6 +114,11 @@ def test_a_form_gets_what_rfc_6749_says(http: httpx.Client, key: Json) -> None:
     assert answer.status_code == 200 and answer.json()["token_type"] == "Bearer"
     with enter(http, answer.json()["access_token"]) as client:
         assert client.get("/me").status_code == 200
+    basic = (key["clientId"], key["clientSecret"])
+    url = str(http.base_url).replace("/v1/", "/v2/token")
+    assert httpx.post(url, data={"grant_type": "client_credentials"}, auth=basic).status_code == 200
+    both = httpx.post(url, data={"grant_type": "client_credentials", "client_id": "other"}, auth=basic)
+    assert both.status_code == 400 and "twice" in both.json()["error_description"]
     assert form(http, grant_type="refresh_token", refresh_token=answer.json()["refresh_token"]).status_code == 200
     wrong = form(http, grant_type="client_credentials", client_id=key["clientId"], client_secret="no")
     assert (wrong.status_code, wrong.json()["error"]) == (401, "invalid_client")
@@ -123,6 +128,7 @@ def test_a_form_gets_what_rfc_6749_says(http: httpx.Client, key: Json) -> None:
         ({"grant_type": "client_credentials"}, "invalid_request"),
         ({"grant_type": "authorization_code"}, "unsupported_grant_type"),
         ({"grant_type": "refresh_token", "refresh_token": "x"}, "invalid_grant"),
+        ({"grant_type": "password", "username": "x", "password": "y"}, "invalid_grant"),
     ):
         answer = form(http, **body)
         assert (answer.status_code, answer.json()["error"]) == (400, error)

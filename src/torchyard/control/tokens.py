@@ -28,7 +28,7 @@ ALGORITHM = "HS256"
 
 
 class WrongSecret(Unauthorized):
-    """Client or secret, user or password: which of the two is wrong is not said."""
+    """Client or secret: which of the two is wrong is not said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ async def for_key(yard: Yard, client_id: str, secret: str) -> Issued:
 
 
 async def for_password(yard: Yard, username: str, password: str) -> Issued:
-    """Tokens for a user. Raises WrongSecret, TooMany."""
+    """Tokens for a user. Raises Unauthorized, TooMany."""
     name = username.lower()
     _patience(yard, name)
     # Counted before it is known to be wrong: who tries a hundred at once has no more tries for it.
@@ -69,7 +69,7 @@ async def for_password(yard: Yard, username: str, password: str) -> Issued:
     user = await yard.reading(lambda connection: users.named(connection, name))
     right = await passwords.matches(yard.hashing, user.password if user else None, password)
     if not right or user is None or not user.enabled:
-        raise WrongSecret("the username or the password is wrong", "an administrator can give you a new password")
+        raise Unauthorized("the username or the password is wrong", "an administrator can give you a new password")
     yard.throttle.right(name)
     await yard.writing(lambda connection: users.logged_in(connection, user.id, now()))
     return _issue(yard, user, None)

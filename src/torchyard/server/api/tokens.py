@@ -1,8 +1,9 @@
 """Tokens for clients: a JSON body under /v1, a form under /v2, one implementation."""
 
+from base64 import b64decode
 from collections.abc import Awaitable
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote_plus
 
 from fastapi import APIRouter
 from pydantic import ConfigDict, Field, model_validator
@@ -107,7 +108,7 @@ FORM = {
 async def create_oauth(request: Request, yard: YardNow) -> Response:
     """A token as RFC 6749 has it: a form in, `error` and `error_description` when it cannot be."""
     try:
-        body = _form(await request.body())
+        body = _form(await request.body(), _basic(request.headers.get("authorization", "")))
         issued = await _issue(yard, body)
     except TorchyardError as error:
         return _oauth_error(error)
@@ -155,13 +156,27 @@ def _given(names: str, value: str | None) -> str:
     return value
 
 
-def _form(data: bytes) -> Ask:
+def _basic(header: str) -> dict[str, list[str]]:
+    """Client id and secret where the client sends them as a header, as RFC 6749 would rather have it."""
+    scheme, _, text = header.partition(" ")
+    if scheme.lower() != "basic":
+        return {}
+    try:
+        client, _, secret = b64decode(text, validate=True).decode().partition(":")
+    except ValueError:
+        raise Invalid("the header Authorization is no Basic one", "send base64 of client_id:client_secret") from None
+    return {"client_id": [unquote_plus(client)], "client_secret": [unquote_plus(secret)]}
+
+
+def _form(data: bytes, header: dict[str, list[str]]) -> Ask:
     try:
         fields = parse_qs(data.decode(), keep_blank_values=False, max_num_fields=30, errors="strict")
     except ValueError:
         raise Invalid("the body is no form", "send it as application/x-www-form-urlencoded") from None
     if "grant_type" not in fields:
         raise Invalid("grant_type is missing", f"send a form with grant_type, one of {', '.join(KNOWN)}")
+    for name, values in header.items():
+        fields.setdefault(name, []).extend(value for value in values if value not in fields[name])
     twice = [name for name, values in fields.items() if len(values) > 1]
     if twice:
         raise Invalid(f"{twice[0][:60]!r} is given twice", "send each field once")
@@ -190,6 +205,6 @@ def _oauth_error(error: TorchyardError) -> Response:
     if isinstance(error, TooMany):
         headers["Retry-After"] = str(error.seconds)
     if status == 401:
-        headers["WWW-Authenticate"] = "Bearer"
+        headers["WWW-Authenticate"] = "Basic"
     said = {"error": word, "error_description": error.message}
     return JSONResponse(shape(error) | {"code": status} | said, status_code=status, headers=headers)

@@ -149,5 +149,6 @@ def _user(u: User) -> Json:
         "lastLogin": moment(u.last_login),
         "isLocal": True,
         "enabled": u.enabled,
+        "needToChangePassword": u.temporary,
         "groups": [],
     }
