@@ -209,3 +209,15 @@ def test_a_key_does_not_borrow_another_users_name(http: httpx.Client, key: Json,
 def test_a_bad_token_does_not_close_an_open_route(http: httpx.Client) -> None:
     with enter(http, "a.b.c") as client:
         assert client.get("/health").status_code == 200
+
+
+def test_a_user_that_there_is_not_takes_as_long(http: httpx.Client) -> None:
+    create(http, "ann@x.org")
+
+    def seconds(name: str) -> float:
+        begun = time.perf_counter()
+        assert ask(http, username=name, password="wrong").status_code == 400
+        return time.perf_counter() - begun
+
+    known, unknown = (min(seconds(name) for _ in range(4)) for name in ("ann@x.org", "eve@x.org"))
+    assert unknown > known / 3, "the quickest of each: what a password costs is there in both"

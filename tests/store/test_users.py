@@ -79,6 +79,8 @@ def test_the_owner_is_one_and_may_be_renamed(engine: Engine) -> None:
         assert users.ensure_owner(c, "ann", NOW).id == first.id
         users.ensure_owner(c, "ann-smith", NOW)
         (only,) = users.listing(c)
+        users.insert(c, user("ben", 2))
+        assert users.ensure_owner(c, "ben", NOW).username == "ann-smith"
     assert (only.id, only.username, only.owner) == (first.id, "ann-smith", True)
 
 

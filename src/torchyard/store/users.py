@@ -15,14 +15,14 @@ from torchyard.store.tables import users as table
 
 
 def ensure_owner(c: Connection, username: str, now: datetime) -> User:
-    """Remember the OS user who owns the server; a changed name of theirs is taken over."""
+    """Remember the OS user who owns the server; a changed name of theirs is taken over unless it is taken."""
     owner = next((user for user in listing(c) if user.owner), None)
     if owner is None:
         owner = User(
             id=str(uuid.uuid4()), username=username, created_at=now, updated_at=now, created_by=username, owner=True
         )
         insert(c, owner)
-    elif owner.username != username:
+    elif owner.username != username and named(c, username) is None:
         c.execute(update(table).where(table.c.id == owner.id).values(username=username))
     return owner
 
