@@ -34,12 +34,14 @@ from torchyard.server.api import (
     checkpoints,
     claims,
     code,
+    departments,
     exec,
     explain,
     files,
     health,
     logs,
     org,
+    projects,
     prune,
     render,
     submissions,
@@ -50,7 +52,8 @@ from torchyard.server.api import (
 )
 from torchyard.server.auth import Doorkeeper, Gate, ensure_token, os_user
 from torchyard.settings import Settings, started_at
-from torchyard.store import clusters, projects
+from torchyard.store import clusters
+from torchyard.store import projects as projects_store
 from torchyard.store import users as users_store
 from torchyard.store import workloads as workloads_store
 from torchyard.store.database import POOL, open_database, write
@@ -77,6 +80,8 @@ ROUTERS = (
     render.router,
     prune.router,
     org.router,
+    projects.router,
+    departments.router,
     ui.router,
     *access_keys.routers,
     users.router,
@@ -300,6 +305,6 @@ def _take_over(database: Database, holder: str) -> User:
     """Whoever had leases before is gone: the lock on the data folder is ours. The answer is its owner."""
     with write(database) as connection:
         workloads_store.release_others(connection, holder)
-        projects.ensure_default(connection, datetime.now(UTC))
+        projects_store.ensure_default(connection, datetime.now(UTC))
         clusters.ensure_local(connection, datetime.now(UTC))
         return users_store.ensure_owner(connection, os_user(), datetime.now(UTC))

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-from sqlalchemy import insert
 from tests.server.asking import submission, submit
 from tests.server.people import ADMINISTRATOR, DEPARTMENT, EDITOR, VIEWER, person
 from tests.server.test_routes import needs
@@ -14,9 +13,6 @@ from websockets.sync.client import connect
 from torchyard.policy.permissions import Grant, Place, Scope, ScopeType, allows, role_of
 from torchyard.server.auth import OPEN, OPEN_FOLDERS
 from torchyard.server.permit import Need, Where
-from torchyard.settings import Settings
-from torchyard.store.database import open_database, write
-from torchyard.store.tables import projects
 
 ROLES = [(), (VIEWER,), (EDITOR,), (DEPARTMENT,), (ADMINISTRATOR,)]
 """Those who may delete come last."""
@@ -58,6 +54,7 @@ def test_every_route_with_this_role(
             "/asset/datasource/pvc", json={"meta": {"name": "data", "projectId": 1}, "spec": {"path": "/data"}}
         ).json()["meta"]["id"],
         "project_id": "1",
+        "department_id": "1",
     }
     base = str(http.base_url).removesuffix("/api/v1/")
     with person(http, "ann@x.org", *roles) as ann:
@@ -65,7 +62,17 @@ def test_every_route_with_this_role(
             if need is None:
                 continue
             address = path
-            for name in ("workload_id", "claim_id", "project_id", "key_id", "user_id", "rule_id", "role_id", "digest"):
+            for name in (
+                "workload_id",
+                "claim_id",
+                "project_id",
+                "department_id",
+                "key_id",
+                "user_id",
+                "rule_id",
+                "role_id",
+                "digest",
+            ):
                 address = address.replace(f"{{{name}}}", ids.get(name, "0"))
             if method == "WEBSOCKET":
                 with pytest.raises(InvalidStatus) as refused:
@@ -114,14 +121,9 @@ def test_a_local_cluster_is_one_trust_domain(http: httpx.Client) -> None:
 
 
 @pytest.fixture
-def two_projects(settings: Settings) -> None:
-    """A second project, made before the server starts."""
-    settings.data.mkdir(parents=True)
-    database = open_database(settings.database_file)
-    with write(database) as connection:
-        for name in ("default", "vision"):
-            connection.execute(insert(projects).values(name=name, created_at="2026-01-01T00:00:00.000000Z"))
-    database.dispose()
+def two_projects(http: httpx.Client) -> None:
+    """A second project."""
+    assert http.post("/org-unit/projects", json={"name": "vision"}).json()["id"] == "2"
 
 
 def test_projects_do_not_see_each_other(two_projects: None, http: httpx.Client) -> None:

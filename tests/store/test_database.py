@@ -5,12 +5,13 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from torchyard.domain.errors import Conflict, Unavailable
-from torchyard.store import projects
+from torchyard.store import departments, projects
 from torchyard.store.database import open_database, read, write
 from torchyard.store.lock import check_disk, file_system, lead
 from torchyard.store.sealing import Sealer
@@ -29,6 +30,38 @@ def test_the_migrations_make_exactly_the_tables(tmp_path: Path) -> None:
     plain.close()
     database.dispose()
     open_database(tmp_path / "a.db").dispose()
+
+
+def test_projects_of_an_earlier_version_come_into_the_default_department(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with sqlite3.connect(path) as plain:
+        plain.executescript(
+            """
+            CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY);
+            INSERT INTO alembic_version VALUES ('0002');
+            CREATE TABLE projects (
+                id INTEGER NOT NULL PRIMARY KEY, name VARCHAR(63) NOT NULL UNIQUE, created_at VARCHAR(32) NOT NULL
+            );
+            INSERT INTO projects VALUES (1, 'default', '2026-01-01T00:00:00.000000Z');
+            INSERT INTO projects VALUES (7, 'vision', '2026-01-02T00:00:00.000000Z');
+            """
+        )
+    plain.close()
+    database = open_database(path)
+    with write(database) as c:
+        (department,) = departments.listing(c)
+        assert (department.id, department.name) == ("1", "default")
+        found = projects.listing(c)
+        assert [(p.id, p.name, p.namespace, p.department_id) for p in found] == [
+            ("1", "default", "default", "1"),
+            ("7", "vision", "vision", "1"),
+        ]
+        assert all(p.quota.most is None for p in found)
+        projects.remove(c, "7")
+        assert projects.insert(c, replace(found[1], name="text", namespace="text")) == "8"
+        with pytest.raises(Conflict, match="already"):
+            projects.insert(c, replace(found[0], name="other"))
+    database.dispose()
 
 
 WRITER = """

@@ -7,6 +7,7 @@ from sqlalchemy import Connection
 from torchyard.control.turn import now
 from torchyard.control.yard import Actor, Yard
 from torchyard.domain.errors import Conflict, Invalid, NotFound, Problem
+from torchyard.domain.project import Project
 from torchyard.policy.permissions import (
     EVERYTHING,
     Action,
@@ -18,11 +19,8 @@ from torchyard.policy.permissions import (
     allows,
     role_of,
 )
-from torchyard.store import access_rules, audit, claims, clusters, projects, users, workloads
+from torchyard.store import access_rules, audit, claims, clusters, departments, projects, users, workloads
 from torchyard.store.access_rules import AccessRule
-
-DEPARTMENT_ID = "1"
-"""There is one department so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +30,7 @@ class Subject:
     workload: str | None = None
     claim: str | None = None
     project: str | None = None
+    department: str | None = None
 
 
 async def grants_of(yard: Yard, actor: Actor) -> tuple[Grant, ...]:
@@ -50,8 +49,24 @@ async def visible_projects(yard: Yard, actor: Actor, resource: Resource) -> froz
         grants = _grants(access_rules.listing(connection, actor.id))
         if allows(grants, resource, Action.READ, Place()):
             return None
-        places = {project.name: _place(connection, project.id) for project in projects.listing(connection)}
+        places = {project.name: _place(connection, project) for project in projects.listing(connection)}
         return frozenset(name for name, at in places.items() if allows(grants, resource, Action.READ, at))
+
+    return await yard.reading(fetch)
+
+
+async def visible_departments(yard: Yard, actor: Actor) -> frozenset[str] | None:
+    """Ids of departments that the actor may see; None: all there are."""
+    grants = await grants_of(yard, actor)
+    if allows(grants, Resource.DEPARTMENTS, Action.READ, Place()):
+        return None
+
+    def fetch(connection: Connection) -> frozenset[str]:
+        cluster = _cluster(connection)
+        known = (department.id for department in departments.listing(connection))
+        return frozenset(
+            one for one in known if allows(grants, Resource.DEPARTMENTS, Action.READ, Place("", one, cluster))
+        )
 
     return await yard.reading(fetch)
 
@@ -67,9 +82,12 @@ async def place_of(yard: Yard, subject: Subject) -> Place | None:
         elif subject.claim is not None:
             claim = claims.fetch(connection, subject.claim)
             name = claim.project if claim else None
+        elif subject.department is not None:
+            department = departments.fetch(connection, subject.department)
+            return Place("", department.id, _cluster(connection)) if department else None
         known = projects.listing(connection)
         found = next((p for p in known if p.name == name or p.id == subject.project), None)
-        return _place(connection, found.id) if found else None
+        return _place(connection, found) if found else None
 
     return await yard.reading(fetch)
 
@@ -110,9 +128,12 @@ def _grants(rules: tuple[AccessRule, ...]) -> tuple[Grant, ...]:
     return tuple(Grant(role, Scope(ScopeType(rule.scope_type), rule.scope_id)) for role, rule in found if role)
 
 
-def _place(connection: Connection, project_id: str) -> Place:
-    cluster = next((cluster.id for cluster in clusters.listing(connection)), "")
-    return Place(project=project_id, department=DEPARTMENT_ID, cluster=cluster)
+def _place(connection: Connection, project: Project) -> Place:
+    return Place(project.id, project.department_id, _cluster(connection))
+
+
+def _cluster(connection: Connection) -> str:
+    return next((cluster.id for cluster in clusters.listing(connection)), "")
 
 
 def _check_scope(connection: Connection, rule: AccessRule) -> None:
@@ -122,7 +143,7 @@ def _check_scope(connection: Connection, rule: AccessRule) -> None:
         case ScopeType.CLUSTER:
             known = [cluster.id for cluster in clusters.listing(connection)]
         case ScopeType.DEPARTMENT:
-            known = [DEPARTMENT_ID]
+            known = [department.id for department in departments.listing(connection)]
         case ScopeType.PROJECT:
             known = [project.id for project in projects.listing(connection)]
     if rule.scope_id not in known:

@@ -14,7 +14,7 @@ from torchyard.control.housekeeping import disk_warning
 from torchyard.control.turn import now
 from torchyard.control.yard import Actor, Yard
 from torchyard.domain.asset import Claim
-from torchyard.domain.errors import Conflict, Invalid, Problem
+from torchyard.domain.errors import Conflict, Invalid, NotFound, Problem
 from torchyard.domain.event import Event
 from torchyard.domain.finding import Finding, Severity
 from torchyard.domain.isolation import specs_of
@@ -24,7 +24,7 @@ from torchyard.domain.spec import SEALED, EnvironmentVariable, ReplicaSpec, Subm
 from torchyard.domain.workload import Phase, Workload
 from torchyard.policy.admit import admit
 from torchyard.render.launch import world
-from torchyard.store import audit, claims, events, idempotency, sealed, workloads
+from torchyard.store import audit, claims, events, idempotency, projects, sealed, workloads
 from torchyard.store.database import read, write
 
 REPLAY_WINDOW = timedelta(seconds=60)
@@ -202,6 +202,8 @@ def _insert(
         before = _made_before(connection, request, actor, digest)
         if before is not None:
             return _answer(before)
+        if projects.find(connection, submission.project) is None:
+            raise NotFound(f"project {submission.project} has just been deleted", "see `torchyard project list`")
         name = submission.name
         if name is None or request.prefix:
             name = _next_name(connection, submission.project, name or "train")

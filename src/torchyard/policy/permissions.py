@@ -22,6 +22,7 @@ class Resource(StrEnum):
     DATA_SOURCES = "data-sources"
     FILES = "files"
     PROJECTS = "projects"
+    DEPARTMENTS = "departments"
     CLUSTERS = "clusters"
     NODES = "nodes"
     USERS = "users"
@@ -90,7 +91,8 @@ def _may(actions: Iterable[Action], *resources: Resource) -> frozenset[tuple[Res
 
 
 _READ = (Action.READ,)
-_SEEN = _may(_READ, Resource.WORKLOADS, Resource.DATA_SOURCES, Resource.PROJECTS, Resource.CLUSTERS, Resource.NODES)
+_PLACES = (Resource.PROJECTS, Resource.DEPARTMENTS, Resource.CLUSTERS, Resource.NODES)
+_SEEN = _may(_READ, Resource.WORKLOADS, Resource.DATA_SOURCES, *_PLACES)
 _WORK = _SEEN | _may(Action, Resource.WORKLOADS, Resource.EXEC, Resource.DATA_SOURCES, Resource.FILES)
 
 ADMINISTRATOR = Role(1, "System administrator", _may(Action, *Resource))

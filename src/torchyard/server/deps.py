@@ -15,7 +15,7 @@ from torchyard.domain.project import Cluster, Project
 from torchyard.server.auth import Doorkeeper
 from torchyard.server.shapes import Places
 from torchyard.server.stream import EventStream, Sent
-from torchyard.store import clusters, projects
+from torchyard.store import clusters, departments, projects
 from torchyard.store.database import read
 
 T = TypeVar("T")
@@ -62,10 +62,11 @@ async def look(yard: Yard, ask: Callable[[Connection], T]) -> T:
 
 
 def places_of(connection: Connection) -> Places:
-    """Projects and clusters by name."""
+    """Projects, departments and clusters."""
     return Places(
         projects={project.name: project for project in projects.listing(connection)},
         clusters={cluster.name: cluster for cluster in clusters.listing(connection)},
+        departments={department.id: department for department in departments.listing(connection)},
     )
 
 

@@ -76,12 +76,21 @@ def refused(actor: Actor, resource: Resource, action: Action) -> Forbidden:
 def subject_of(connection: HTTPConnection) -> Subject:
     """What the path names."""
     path = connection.path_params
-    return Subject(path.get("workload_id"), path.get("claim_id"), path.get("project_id"))
+    return Subject(path.get("workload_id"), path.get("claim_id"), path.get("project_id"), path.get("department_id"))
 
 
 async def in_project(yard: Yard, actor: Actor, resource: Resource, action: Action, project_id: str) -> None:
     """The actor may do this in the project that a body names. Raises Forbidden; says nothing of what there is."""
-    place = await access.place_of(yard, Subject(project=project_id)) or Place()
+    await _within(yard, actor, resource, action, Subject(project=project_id))
+
+
+async def in_department(yard: Yard, actor: Actor, resource: Resource, action: Action, department_id: str) -> None:
+    """The same for a department that a body names."""
+    await _within(yard, actor, resource, action, Subject(department=department_id))
+
+
+async def _within(yard: Yard, actor: Actor, resource: Resource, action: Action, subject: Subject) -> None:
+    place = await access.place_of(yard, subject) or Place()
     if not actor.owner and not allows(await access.grants_of(yard, actor), resource, action, place):
         raise refused(actor, resource, action)
 

@@ -1,14 +1,27 @@
-"""What stands behind the `?`: filters, sorting, times. As lenient as the clients that exist need it. Pure."""
+"""What stands behind the `?`: filters, sorting, times. As lenient as the clients that exist need it. Knows no route."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Annotated, Literal, TypeVar
+
+from fastapi import Query
 
 from torchyard.domain.errors import Invalid
 from torchyard.domain.quantities import parse_duration
 
 _FILTER = re.compile(r"^\s*([A-Za-z0-9]+)\s*(==|!=|<=|>=|=@|!@|=\^|=\$)(.*)$", re.DOTALL)
 MAX_FILTERS = 20
+
+FilterBy = Annotated[list[str], Query(alias="filterBy", default_factory=list)]
+SortBy = Annotated[str, Query(alias="sortBy", max_length=64)]
+SortOrder = Annotated[Literal["asc", "desc"], Query(alias="sortOrder")]
+Search = Annotated[str | None, Query(max_length=255)]
+
+Value = str | bool | int | datetime | None
+"""What a field holds that filters and sorting know."""
+T = TypeVar("T")
+Ordered = TypeVar("Ordered", float, datetime)
 
 
 def split_list(values: Iterable[str]) -> tuple[str, ...]:
@@ -35,12 +48,12 @@ def parse_filters(values: Iterable[str]) -> tuple[tuple[str, str, str], ...]:
     return filters
 
 
-def kept(values: Mapping[str, str | bool | datetime | None], filters: Iterable[tuple[str, str, str]]) -> bool:
+def kept(values: Mapping[str, Value], filters: Iterable[tuple[str, str, str]]) -> bool:
     """A thing with these values passes all filters. Raises Invalid for fields and operators that there are not."""
     return all(_passes(values, *one) for one in filters)
 
 
-def _passes(values: Mapping[str, str | bool | datetime | None], name: str, op: str, wanted: str) -> bool:
+def _passes(values: Mapping[str, Value], name: str, op: str, wanted: str) -> bool:
     if name not in values:
         raise Invalid(f"filterBy: there is no field {name[:40]!r}", f"fields: {', '.join(values)}")
     found = values[name]
@@ -52,10 +65,43 @@ def _passes(values: Mapping[str, str | bool | datetime | None], name: str, op: s
         if op not in ("==", "!=", "<=", ">="):
             raise Invalid(f"filterBy: {name} is a time", "use one of == != <= >=")
         return _compare(op, found, parse_moment(wanted))
+    if isinstance(found, int):
+        if op not in ("==", "!=", "<=", ">="):
+            raise Invalid(f"filterBy: {name} is a number", "use one of == != <= >=")
+        return _compare(op, found, _number(name, wanted))
     return _compare_text(op, found, wanted)
 
 
-def _compare(op: str, a: datetime, b: datetime) -> bool:
+def found_in(
+    things: Iterable[T], fields: Callable[[T], Mapping[str, Value]], filter_by: Iterable[str], search: str | None
+) -> list[T]:
+    """Those that pass all filters and whose name holds the text searched for."""
+    filters = parse_filters(filter_by)
+    found = [thing for thing in things if kept(fields(thing), filters)]
+    return [one for one in found if search is None or search.lower() in str(fields(one)["name"]).lower()]
+
+
+def arranged(
+    things: Iterable[T], fields: Callable[[T], Mapping[str, Value]], names: Sequence[str], by: str, order: str
+) -> list[T]:
+    """Things in the order of one field; those that have nothing there come first. Raises Invalid for no such field."""
+    if by not in names:
+        raise Invalid(f"sortBy: there is no field {by[:40]!r}", f"fields: {', '.join(names)}")
+    return sorted(things, key=lambda thing: _rank(fields(thing)[by]), reverse=order == "desc")
+
+
+def _rank(value: Value) -> tuple[bool, str | bool | int | datetime]:
+    return (False, "") if value is None else (True, value)
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise Invalid(f"filterBy: {name} is a number, and {text[:40]!r} is none", f"write `{name}>=2`") from None
+
+
+def _compare(op: str, a: Ordered, b: Ordered) -> bool:
     return {"==": a == b, "!=": a != b, "<=": a <= b, ">=": a >= b}[op]
 
 

@@ -11,12 +11,10 @@ from torchyard.domain.event import Event
 from torchyard.domain.finding import Finding
 from torchyard.domain.model import Model
 from torchyard.domain.observation import RankSeen, ReplicaSeen, ReplicaState
-from torchyard.domain.project import Cluster, Project
+from torchyard.domain.project import DEFAULT_ID, Cluster, Department, Project
 from torchyard.domain.spec import Extras, Kind
 from torchyard.domain.workload import Attempt, Progress, Workload
 
-DEPARTMENT_ID = "1"
-DEPARTMENT = "default"
 TENANT_ID = 1
 
 Json = dict[str, Any]
@@ -26,10 +24,22 @@ _CATEGORY = {Kind.TRAINING: "Train", Kind.DISTRIBUTED: "Train", Kind.WORKSPACE: 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Projects and clusters by name: the API speaks of them by id."""
+    """Projects, their departments and clusters: the API speaks of them by id, workloads by name."""
 
     projects: Mapping[str, Project]
     clusters: Mapping[str, Cluster]
+    departments: Mapping[str, Department]
+    """By id: that is how projects name theirs."""
+
+    def department(self, project: str) -> Department:
+        """The department of a project; the default one when the project is gone."""
+        found = self.projects.get(project)
+        return self.departments[found.department_id if found else DEFAULT_ID]
+
+    def namespace(self, project: str) -> str:
+        """The namespace of a project; its name when it is gone."""
+        found = self.projects.get(project)
+        return found.namespace if found else project
 
     def project_id(self, name: str) -> str:
         """Id of a project; empty when it is gone."""
@@ -100,10 +110,10 @@ def row(w: Workload, p: Progress | None, places: Places, now: datetime) -> Json:
         "clusterName": w.cluster,
         "projectId": places.project_id(w.project),
         "projectName": w.project,
-        "departmentId": DEPARTMENT_ID,
-        "departmentName": DEPARTMENT,
+        "departmentId": places.department(w.project).id,
+        "departmentName": places.department(w.project).name,
         "tenantId": TENANT_ID,
-        "namespace": w.project,
+        "namespace": places.namespace(w.project),
         "submittedBy": w.created_by,
         "createdAt": moment(w.created_at),
         "updatedAt": since,
@@ -157,7 +167,7 @@ def submission(w: Workload, requested: str | None, places: Places) -> Json:
         "requestedName": requested or w.name,
         "workloadId": w.id,
         "projectId": places.project_id(w.project),
-        "departmentId": DEPARTMENT_ID,
+        "departmentId": places.department(w.project).id,
         "clusterId": places.cluster_id(w.cluster),
         "createdBy": w.created_by,
         "createdAt": moment(w.created_at),
@@ -285,7 +295,7 @@ def event(e: Event, number: int, w: Workload, places: Places) -> Json:
             "uid": w.id,
             "kind": "Pod" if e.replica else "Workload",
             "name": f"{w.name}-{e.replica}" if e.replica else w.name,
-            "namespace": w.project,
+            "namespace": places.namespace(w.project),
         },
     }
 

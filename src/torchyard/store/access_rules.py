@@ -65,3 +65,8 @@ def listing(c: Connection, user_id: str | None = None) -> tuple[AccessRule, ...]
 def remove(c: Connection, rule_id: int) -> None:
     """Forget a rule."""
     c.execute(delete(table).where(table.c.id == rule_id))
+
+
+def remove_scope(c: Connection, scope_type: str, scope_id: str) -> None:
+    """Forget all rules at a scope that is no more."""
+    c.execute(delete(table).where(table.c.scope_type == scope_type, table.c.scope_id == scope_id))

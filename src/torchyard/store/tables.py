@@ -20,12 +20,30 @@ metadata = MetaData(
 MOMENT = String(32)
 """Moments are ISO 8601 in UTC with microseconds, so that text order is time order on every database."""
 
+departments = Table(
+    "departments",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("name", String(63), nullable=False, unique=True),
+    Column("created_at", MOMENT, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("deserved", Integer, nullable=True),
+    Column("device_limit", Integer, nullable=True),
+    sqlite_autoincrement=True,
+)
+
 projects = Table(
     "projects",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=True),
     Column("name", String(63), nullable=False, unique=True),
     Column("created_at", MOMENT, nullable=False),
+    Column("department_id", Integer, ForeignKey("departments.id"), nullable=False),
+    Column("description", Text, nullable=False),
+    Column("namespace", String(63), nullable=False, unique=True),
+    Column("deserved", Integer, nullable=True),
+    Column("device_limit", Integer, nullable=True),
+    sqlite_autoincrement=True,
 )
 
 clusters = Table(

@@ -162,6 +162,12 @@ def live(c: Connection) -> tuple[Workload, ...]:
     return _readable(c.execute(query))
 
 
+def names(c: Connection, project: str) -> tuple[str, ...]:
+    """Of all workloads of a project that are not gone, those that are being deleted included."""
+    query = select(table.c.name).where(table.c.project == project, table.c.deleted_at.is_(None)).order_by(table.c.name)
+    return tuple(c.execute(query).scalars())
+
+
 def next_name(c: Connection, project: str, prefix: str) -> str:
     """`prefix-7`: one more than the highest number that was ever used with this prefix in the project."""
     names = c.execute(

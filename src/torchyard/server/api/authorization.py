@@ -15,7 +15,7 @@ from torchyard.server.body import Body
 from torchyard.server.deps import ActorNow, Offset, YardNow, look, now, places_of
 from torchyard.server.permit import SELF, organisation
 from torchyard.server.query import kept, parse_filters
-from torchyard.server.shapes import DEPARTMENT, TENANT_ID, Json, Places, moment
+from torchyard.server.shapes import TENANT_ID, Json, Places, moment
 from torchyard.store import access_rules, users
 from torchyard.store.access_rules import AccessRule
 
@@ -212,6 +212,6 @@ def _scope_name(rule: AccessRule, places: Places) -> str:
         case ScopeType.CLUSTER:
             return next((c.name for c in places.clusters.values() if c.id == rule.scope_id), "")
         case ScopeType.DEPARTMENT:
-            return DEPARTMENT
+            return next((d.name for d in places.departments.values() if d.id == rule.scope_id), "")
         case _:
             return rule.scope_type

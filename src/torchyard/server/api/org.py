@@ -1,40 +1,17 @@
-"""Where work can go and who asks: projects, clusters, nodes, me."""
+"""Where work can go and who asks: clusters, nodes, me."""
 
 from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
 from torchyard import __version__
-from torchyard.control import access
 from torchyard.domain.observation import Device, Node
-from torchyard.domain.project import Cluster, Project
+from torchyard.domain.project import Cluster
 from torchyard.policy.permissions import Action, Resource
-from torchyard.server.deps import ActorNow, YardNow, look, missing, places_of
-from torchyard.server.permit import SELF, somewhere, there
-from torchyard.server.shapes import DEPARTMENT, DEPARTMENT_ID, TENANT_ID, Json, moment
+from torchyard.server.deps import ActorNow, YardNow, look, places_of
+from torchyard.server.permit import SELF, somewhere
+from torchyard.server.shapes import TENANT_ID, Json, moment
 
 router = APIRouter(tags=["organisation"])
-
-
-@router.get("/org-unit/projects", operation_id="listProjects", dependencies=[somewhere(Resource.PROJECTS, Action.READ)])
-async def projects(yard: YardNow, actor: ActorNow) -> Response:
-    """All projects that the caller may see."""
-    places = await look(yard, places_of)
-    cluster = next(iter(places.clusters.values()), None)
-    seen = await access.visible_projects(yard, actor, Resource.PROJECTS)
-    shown = [_project(p, cluster) for p in places.projects.values() if seen is None or p.name in seen]
-    return JSONResponse({"projects": shown, "next": None})
-
-
-@router.get(
-    "/org-unit/projects/{project_id}", operation_id="getProject", dependencies=[there(Resource.PROJECTS, Action.READ)]
-)
-async def project(project_id: str, yard: YardNow) -> Response:
-    """One project."""
-    places = await look(yard, places_of)
-    found = next((p for p in places.projects.values() if p.id == project_id), None)
-    if found is None:
-        raise missing("project", project_id)
-    return JSONResponse(_project(found, next(iter(places.clusters.values()), None)))
 
 
 @router.get("/clusters", operation_id="listClusters", dependencies=[somewhere(Resource.CLUSTERS, Action.READ)])
@@ -59,24 +36,6 @@ async def nodes(yard: YardNow) -> Response:
 async def me(actor: ActorNow) -> Response:
     """Who the server takes the caller for."""
     return JSONResponse({"id": actor.id, "username": actor.name, "kind": "user", "version": __version__})
-
-
-def _project(p: Project, cluster: Cluster | None) -> Json:
-    return {
-        "id": p.id,
-        "name": p.name,
-        "clusterId": cluster.id if cluster else None,
-        "parentId": DEPARTMENT_ID,
-        "parent": {"id": DEPARTMENT_ID, "name": DEPARTMENT, "type": "department"},
-        "departmentId": DEPARTMENT_ID,
-        "departmentName": DEPARTMENT,
-        "requestedNamespace": p.name,
-        "enforceRunaiScheduler": False,
-        "status": {"namespace": p.name, "phase": "Ready", "phaseMessage": ""},
-        "resources": [],
-        "totalResources": {},
-        "createdAt": moment(p.created_at),
-    }
 
 
 def _cluster(c: Cluster, connected: bool) -> Json:

@@ -5,9 +5,9 @@ import json
 from collections.abc import AsyncGenerator, Sequence, Sized
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header
 from sqlalchemy import Connection
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -21,18 +21,13 @@ from torchyard.policy.permissions import Action, Resource
 from torchyard.server import shapes
 from torchyard.server.deps import ActorNow, Limit, Offset, YardNow, events, look, now, places_of
 from torchyard.server.permit import somewhere, there
-from torchyard.server.query import parse_filters
+from torchyard.server.query import FilterBy, Search, SortBy, SortOrder, parse_filters
 from torchyard.server.shapes import Json, Places
 from torchyard.server.stream import EventStream, Sent
 from torchyard.store import workloads as workload_store
 from torchyard.store.workloads import Filter, WorkloadQuery
 
 router = APIRouter(prefix="/workloads", tags=["workloads"])
-
-FilterBy = Annotated[list[str], Query(alias="filterBy", default_factory=list)]
-SortBy = Annotated[str, Query(alias="sortBy", max_length=64)]
-SortOrder = Annotated[Literal["asc", "desc"], Query(alias="sortOrder")]
-Search = Annotated[str | None, Query(max_length=255)]
 
 LastEventId = Annotated[str | None, Header(max_length=64)]
 
@@ -200,7 +195,7 @@ def end(workload: Workload) -> Json:
 
 
 async def _filters(yard: Yard, texts: list[str]) -> tuple[Filter, ...]:
-    places = await look(yard, places_of) if texts else Places({}, {})
+    places = await look(yard, places_of) if texts else Places({}, {}, {})
     return tuple(_by_name(Filter(*parts), places) for parts in parse_filters(texts))
 
 
