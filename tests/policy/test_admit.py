@@ -428,13 +428,13 @@ def test_several_ranks_in_a_pods_shared_memory_are_a_warning() -> None:
 
 def test_fields_without_effect_are_warnings() -> None:
     asked = submission(
-        nodePools=["a"], priorityClass="high", probes={"readiness": {}}, compute={"cpuMemoryLimit": "1Gi"}
+        nodePools=["a"], preemptibility="preemptible", probes={"readiness": {}}, compute={"cpuMemoryLimit": "1Gi"}
     )
     found = findings(asked)
     assert {f.severity for f in found} == {Severity.WARNING}
     assert [f.where for f in found] == [
         "spec.nodePools",
-        "spec.priorityClass",
+        "spec.preemptibility",
         "spec.probes",
         "spec.compute.cpuMemoryLimit",
     ]

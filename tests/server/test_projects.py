@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 from runai.models import DepartmentCreationRequest, NonNullResource, ProjectCreationRequest, ResourcesNullable
-from tests.server.asking import running, submission
+from tests.server.asking import running, submission, until
 from tests.server.people import DEPARTMENT, VIEWER, create, grant, person
 
 from torchyard.settings import Settings
@@ -230,3 +230,25 @@ def test_every_change_is_in_the_audit_log(http: httpx.Client, settings: Settings
         "delete project/vision",
         "delete department/research",
     ]
+
+
+def test_a_full_project_waits_while_others_start_until_its_quota_is_raised(http: httpx.Client) -> None:
+    project = make(http, "vision", resources=quota(3))
+    two = {"compute": {"gpuDevicesRequest": 1}}
+
+    def ask(name: str, project_id: str) -> str:
+        made = http.post("/workloads/distributed", json=submission(name, **two) | {"projectId": project_id})
+        return str(made.json()["workloadId"])
+
+    first, second, other = ask("seg", project["id"]), ask("pose", project["id"]), ask("text", "1")
+    assert until(http, first, "Running") and until(http, other, "Running")
+    row = until(http, second, "Pending")
+    assert row["phaseMessage"] == "needs 2 devices, project vision has 1 of 3 free (seg holds 2); next in line"
+    shown = http.get(PROJECTS, params={"filterBy": "gpuAllocated==2", "sortBy": "name"}).json()["projects"]
+    assert [p["name"] for p in shown] == ["default", "vision"]
+    http.put(f"{PROJECTS}/{project['id']}/resources", json=quota(1))
+    never = ask("never", project["id"])
+    row = until(http, never, "Pending")
+    assert row["phaseMessage"].startswith("needs 2 devices, and the quota of project vision is 1")
+    http.put(f"{PROJECTS}/{project['id']}/resources", json=quota(4))
+    assert until(http, second, "Running")["projectName"] == "vision"

@@ -2,6 +2,7 @@
 
 import logging
 from collections import defaultdict
+from collections.abc import Iterable
 from contextlib import suppress
 
 from torchyard.control import plans
@@ -11,8 +12,9 @@ from torchyard.domain.decision import Granted, Queued
 from torchyard.domain.errors import Invalid, NotFound
 from torchyard.domain.observation import Device, Node
 from torchyard.domain.workload import Phase, Workload
-from torchyard.policy.queue import Holder, pick
+from torchyard.policy.queue import Holder, Share, pick
 from torchyard.render.launch import world
+from torchyard.store import projects
 
 log = logging.getLogger("torchyard.queue")
 
@@ -35,12 +37,12 @@ async def _schedule(yard: Yard, cluster: str, waiting: list[Workload], active: l
     keys = {w.attempt.handle.key for w in active if w.attempt and w.attempt.handle}
     devices = [device for node in nodes for device in node.devices]
     foreign = [d for d in devices if d.held_by is not None and d.held_by not in keys]
-    holders = tuple(Holder(name=w.name, devices=w.attempt.devices) for w in active if w.attempt and w.attempt.devices)
     picked = pick(
         tuple(waiting),
         total=len(devices),
         foreign=tuple(_whose(device) for device in foreign),
-        holders=holders,
+        holders=_holders(active),
+        shares=await _shares(yard) if needy else {},
         now=now(),
     )
     for workload in picked.starts:
@@ -56,6 +58,20 @@ async def _schedule(yard: Yard, cluster: str, waiting: list[Workload], active: l
         elif yard.board.why_waiting.get(workload.id) != sentence:
             yard.board.why_waiting[workload.id] = sentence
             await _tell(yard, workload, sentence)
+
+
+def _holders(active: Iterable[Workload]) -> tuple[Holder, ...]:
+    return tuple(Holder(name=w.name, devices=w.attempt.devices) for w in active if w.attempt and w.attempt.devices)
+
+
+async def _shares(yard: Yard) -> dict[str, Share]:
+    """Of the projects that have a quota. It counts over all clusters."""
+    active = [w for w in yard.board.all() if w.active]
+    return {
+        project.name: Share(quota=most, holders=_holders(w for w in active if w.project == project.name))
+        for project in await yard.reading(projects.listing)
+        if (most := project.quota.most) is not None
+    }
 
 
 def _whose(device: Device) -> str:

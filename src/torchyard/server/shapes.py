@@ -14,6 +14,7 @@ from torchyard.domain.observation import RankSeen, ReplicaSeen, ReplicaState
 from torchyard.domain.project import DEFAULT_ID, Cluster, Department, Project
 from torchyard.domain.spec import Extras, Kind
 from torchyard.domain.workload import Attempt, Progress, Workload
+from torchyard.policy.queue import PRIORITY
 
 TENANT_ID = 1
 
@@ -104,8 +105,8 @@ def row(w: Workload, p: Progress | None, places: Places, now: datetime) -> Json:
         "name": w.name,
         "type": w.kind,
         "source": "Control-plane",
-        "priority": spec.priority_class or "low",
-        "priorityClassName": spec.priority_class or "low",
+        "priority": spec.priority_class or PRIORITY,
+        "priorityClassName": spec.priority_class or PRIORITY,
         "clusterId": places.cluster_id(w.cluster),
         "clusterName": w.cluster,
         "projectId": places.project_id(w.project),
@@ -254,7 +255,7 @@ def _pod(w: Workload, a: Attempt, r: ReplicaSeen, places: Places) -> Json:
         "projectName": w.project,
         "clusterId": places.cluster_id(w.cluster),
         "tenantId": TENANT_ID,
-        "priorityClassName": spec.priority_class or "low",
+        "priorityClassName": spec.priority_class or PRIORITY,
         "nodeName": r.node,
         "createdAt": moment(a.created_at),
         "completedAt": moment(r.ended_at),

@@ -13,7 +13,6 @@ FIELDS = (
     "node_affinity_required",
     "pod_affinity",
     "tolerations",
-    "priority_class",
     "preemptibility",
     "terminate_after_preemption",
     "auto_deletion_time_after_completion_seconds",
