@@ -1,17 +1,44 @@
-"""Projects, clusters, nodes, who we are, and what the server says of itself."""
+"""Projects, departments, clusters, nodes, who we are, and what the server says of itself."""
 
-from typing import Any
+from typing import Any, Literal
 
-from torchyard.client.http import Server
+from torchyard.client.http import Server, encode
 from torchyard.domain.errors import NotFound
 
 Row = dict[str, Any]
+Unit = Literal["project", "department"]
+PAGE = 500
 
 
 def projects(server: Server) -> list[Row]:
     """All projects."""
-    answer: list[Row] = server.get("/org-unit/projects")["projects"]
+    return _units(server, "project")
+
+
+def departments(server: Server) -> list[Row]:
+    """All departments."""
+    return _units(server, "department")
+
+
+def create(server: Server, unit: Unit, body: Row) -> Row:
+    """Make a project or department."""
+    answer: Row = server.post(f"/org-unit/{unit}s", body)
     return answer
+
+
+def set_quota(server: Server, unit: Unit, unit_id: str, quota: int | None) -> None:
+    """Another quota of devices; None: no bound."""
+    server.send("PUT", f"/org-unit/{unit}s/{unit_id}/resources", body=encode(resources(quota)), again=True)
+
+
+def delete(server: Server, unit: Unit, unit_id: str) -> None:
+    """Delete a project or department in which nothing is left."""
+    server.delete(f"/org-unit/{unit}s/{unit_id}")
+
+
+def resources(quota: int | None) -> list[Row]:
+    """A quota of devices as the API takes it."""
+    return [{"nodePool": {"id": "1", "name": "default"}, "gpu": {"deserved": quota}}]
 
 
 def clusters(server: Server) -> list[Row]:
@@ -55,9 +82,24 @@ def project_id(server: Server, name: str) -> str:
     return str(_named(projects(server), name, "project")["id"])
 
 
+def department_id(server: Server, name: str) -> str:
+    """The id of a department. Raises NotFound."""
+    return str(_named(departments(server), name, "department")["id"])
+
+
 def cluster_id(server: Server, name: str) -> str:
     """The id of a cluster. Raises NotFound."""
     return str(_named(clusters(server), name, "cluster")["uuid"])
+
+
+def _units(server: Server, unit: Unit) -> list[Row]:
+    rows: list[Row] = []
+    offset: int | None = 0
+    while offset is not None:
+        page = server.get(f"/org-unit/{unit}s", limit=PAGE, offset=offset)
+        rows += page[f"{unit}s"]
+        offset = page["next"]
+    return rows
 
 
 def _named(rows: list[Row], name: str, noun: str) -> Row:
