@@ -426,6 +426,15 @@ def test_several_ranks_in_a_pods_shared_memory_are_a_warning() -> None:
     assert findings(submission(compute={"gpuDevicesRequest": 1}, torchyard=sandbox)) == ()
 
 
+def test_more_than_the_quota_of_the_project_is_a_warning() -> None:
+    asked = submission("distributed", numWorkers=1, compute={"gpuDevicesRequest": 1, "largeShmRequest": True})
+    assert findings(asked) == findings(asked, quota=2) == ()
+    (found,) = findings(asked, quota=1)
+    assert (found.rule, found.severity) == ("devices-exceed-quota", Severity.WARNING)
+    assert "asks for 2 devices, and the quota of project default is 1" in found.message
+    assert "--quota 2" in (found.fix or "")
+
+
 def test_fields_without_effect_are_warnings() -> None:
     asked = submission(
         nodePools=["a"], preemptibility="preemptible", probes={"readiness": {}}, compute={"cpuMemoryLimit": "1Gi"}
@@ -451,5 +460,5 @@ def test_every_rule_is_known_by_its_file() -> None:
     names = [rule.id for rule in rules()]
     assert len(set(names)) == len(names)
     tried = {rule for rule, *_ in ERRORS} | {"working-folder", "script-missing", "shared-memory", "no-meaning"}
-    tried |= {"replicas-exceed-cluster", "image-name", "resume-writer"}
+    tried |= {"replicas-exceed-cluster", "image-name", "resume-writer", "devices-exceed-quota"}
     assert set(names) == tried

@@ -11,6 +11,7 @@ from torchyard.domain.command import script_path
 from torchyard.domain.errors import Invalid, NotFound
 from torchyard.domain.isolation import specs_of
 from torchyard.domain.launch import ResumeSource
+from torchyard.domain.project import Project
 from torchyard.domain.spec import Submission
 from torchyard.domain.workload import Workload
 from torchyard.policy.rule import Folder, View
@@ -23,7 +24,7 @@ async def view(yard: Yard, submission: Submission, source: ResumeSource | None) 
     engine = yard.engine(submission.cluster)
     nodes = await engine.nodes()
     devices = [device for node in nodes for device in node.devices]
-    names, other = await asyncio.to_thread(_stored, yard, submission)
+    project, names, other = await asyncio.to_thread(_stored, yard, submission)
     missing = await _missing_checkpoint(yard, submission, source) if source else None
     return View(
         submission=submission,
@@ -32,6 +33,7 @@ async def view(yard: Yard, submission: Submission, source: ResumeSource | None) 
         device_kind=devices[0].kind if devices else "cpu",
         claims=names,
         folder=await asyncio.to_thread(_folder, yard, submission),
+        quota=project.quota.most,
         resume_known=submission.torchyard.resume_from is None or other is not None,
         resume_file=missing,
         resume_own=await _own_instead(yard, other, source) if other and source and not missing else None,
@@ -56,15 +58,16 @@ async def _own_instead(yard: Yard, other: Workload, source: ResumeSource) -> tup
     return tuple(c.path for c in found if c.attempt is not None and c.complete)
 
 
-def _stored(yard: Yard, submission: Submission) -> tuple[tuple[str, ...], Workload | None]:
-    """The project's claims, and the workload to resume from."""
+def _stored(yard: Yard, submission: Submission) -> tuple[Project, tuple[str, ...], Workload | None]:
+    """The project, its claims, and the workload to resume from."""
     with read(yard.database) as connection:
-        if projects.find(connection, submission.project) is None:
+        project = projects.find(connection, submission.project)
+        if project is None:
             known = ", ".join(p.name for p in projects.listing(connection))
             raise NotFound(f"there is no project {submission.project!r}", f"projects: {known}")
         names = tuple(c.claim_name for c in claims.listing(connection, submission.project))
         other = (submission.torchyard.resume_from or "").partition(":")[0]
-        return names, workloads.find(connection, submission.project, other) if other else None
+        return project, names, workloads.find(connection, submission.project, other) if other else None
 
 
 def _folder(yard: Yard, submission: Submission) -> Folder | None:

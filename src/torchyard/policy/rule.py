@@ -37,6 +37,8 @@ class View:
     claims: tuple[str, ...]
     """Claims of the project, by claim name."""
     folder: Folder | None
+    quota: int | None = None
+    """Devices that its project may hold; None: as many as there are."""
     resume_known: bool = True
     """The workload of `resumeFrom` is there, or none is named."""
     resume_file: str | None = None
