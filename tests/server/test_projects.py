@@ -4,7 +4,6 @@ from typing import Any
 
 import httpx
 import pytest
-from runai.models import DepartmentCreationRequest, NonNullResource, ProjectCreationRequest, ResourcesNullable
 from tests.server.asking import running, submission, until
 from tests.server.people import DEPARTMENT, VIEWER, create, grant, person
 
@@ -95,16 +94,6 @@ def test_what_cannot_be_is_refused_by_name(quiet: httpx.Client, change: Json, fi
     answer = quiet.post(PROJECTS, json={"name": "vision"} | change)
     assert answer.status_code == 400 and field in answer.text, answer.text
     assert quiet.get(f"{PROJECTS}/count").json() == {"count": 1}
-
-
-def test_what_runapy_sends_is_understood(http: httpx.Client) -> None:
-    cluster = http.get("/clusters").json()[0]["uuid"]
-    resources = [ResourcesNullable(gpu=NonNullResource(deserved=2))]
-    department = DepartmentCreationRequest(name="research", clusterId=cluster, resources=resources)
-    made = make(http, path=DEPARTMENTS, **department.to_dict())
-    wanted = ProjectCreationRequest(name="vision", clusterId=cluster, parentId=made["id"], resources=resources)
-    project = make(http, **wanted.to_dict())
-    assert (project["parent"]["name"], project["totalResources"]["gpuQuota"]) == ("research", 2)
 
 
 def test_a_project_in_use_is_not_deleted_and_says_by_what(http: httpx.Client) -> None:

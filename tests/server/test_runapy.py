@@ -62,6 +62,41 @@ def test_runapy_lists(runai: Any) -> None:
     assert runai.workloads.workloads.count_workloads().data["count"] == 1
 
 
+def test_runapy_keeps_departments_and_projects(runai: Any) -> None:
+    import runai as package
+
+    organisation = runai.organizations
+    cluster = organisation.clusters.get_clusters().data[0]["uuid"]
+
+    def devices(number: int) -> list[Any]:
+        pool = package.ResourcesNodePool(id="1", name="default")
+        return [package.ResourcesNullable(node_pool=pool, gpu=package.NonNullResource(deserved=number))]
+
+    department = organisation.departments.create_department(
+        package.DepartmentCreationRequest(name="research", cluster_id=cluster, resources=devices(8))
+    )
+    assert department.status_code == 201
+    made = organisation.projects.create_project(
+        package.ProjectCreationRequest(
+            name="vision", cluster_id=cluster, parent_id=department.data["id"], resources=devices(2)
+        )
+    )
+    assert (made.status_code, made.data["parent"]["name"]) == (201, "research")
+    project = made.data["id"]
+    listed = organisation.projects.get_projects(filter_by=["parentName==research"], sort_by="totalGpuQuota", limit=5)
+    assert [one["name"] for one in listed.data["projects"]] == ["vision"]
+    assert organisation.projects.count_projects(filter_by=["name==vision"]).data == {"count": 1}
+    change = package.ProjectUpdateRequest(description="pictures", resources=devices(3))
+    assert organisation.projects.update_project(project, change).data["description"] == "pictures"
+    organisation.projects.update_project_resources(project, devices(4))
+    organisation.projects.patch_project_resources(project, devices(5))
+    assert organisation.projects.get_project(project).data["totalResources"]["gpuQuota"] == 5
+    organisation.departments.update_department_resources(department.data["id"], devices(9))
+    assert organisation.departments.get_departments().data["departments"][1]["projectsGpuQuota"] == 5
+    assert organisation.projects.delete_project(project).status_code == 204
+    assert organisation.departments.delete_department(department.data["id"]).status_code == 204
+
+
 def test_runapy_keeps_users_and_keys(runai: Any) -> None:
     import runai as package
 
