@@ -112,6 +112,10 @@ def test_a_project_in_use_is_not_deleted_and_says_by_what(http: httpx.Client) ->
             break
     assert answer.status_code == 204, answer.text
     refused(http.post("/workloads/distributed", json=body), 400, "no project with id")
+    make(http, "vision")
+    assert http.get("/workloads", params={"deleted": True}).json()["workloads"] == [], (
+        "a new project begins with nothing"
+    )
 
 
 def test_filters_sorting_pages_and_count(http: httpx.Client) -> None:

@@ -62,13 +62,15 @@ async def change(
 
 
 async def delete(yard: Yard, project_id: str, actor: Actor) -> None:
-    """Forget a project and who may do what in it. Raises NotFound, Conflict (the default), InUse."""
+    """Forget a project with its rules and deleted workloads. Raises NotFound, Conflict (the default), InUse."""
 
     def forget(connection: Connection) -> None:
         project = _there(connection, project_id)
         if project.id == DEFAULT_ID:
             raise Conflict("the default project stays", "delete what is in it instead")
         _empty(connection, project)
+        # Workloads name their project: another one of this name must not begin with what was deleted here.
+        workloads.remove_deleted(connection, project.name)
         access_rules.remove_scope(connection, ScopeType.PROJECT.value, project.id)
         projects.remove(connection, project.id)
         audit.append(connection, actor.name, "delete", f"project/{project.name}", now())

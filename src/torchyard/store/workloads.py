@@ -300,3 +300,8 @@ def codes(c: Connection, without: set[str]) -> set[str]:
 def remove(c: Connection, workload_id: str) -> None:
     """Forget a workload, with its attempts, events and sealed environment."""
     c.execute(delete(table).where(table.c.id == workload_id))
+
+
+def remove_deleted(c: Connection, project: str) -> None:
+    """Forget what is still remembered of deleted workloads of a project."""
+    c.execute(delete(table).where(table.c.project == project, table.c.deleted_at.is_not(None)))
