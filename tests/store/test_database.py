@@ -8,10 +8,15 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import alembic.command
+import alembic.config
 import pytest
+from sqlalchemy import create_engine
+from tests.store.samples import NOW
 
+from torchyard import store
 from torchyard.domain.errors import Conflict, Unavailable
-from torchyard.store import departments, projects
+from torchyard.store import departments, projects, users
 from torchyard.store.database import open_database, read, write
 from torchyard.store.lock import check_disk, file_system, lead
 from torchyard.store.sealing import Sealer
@@ -32,25 +37,30 @@ def test_the_migrations_make_exactly_the_tables(tmp_path: Path) -> None:
     open_database(tmp_path / "a.db").dispose()
 
 
-def test_projects_of_an_earlier_version_come_into_the_default_department(tmp_path: Path) -> None:
+def make_old(path: Path, version: str) -> None:
+    """A database as an earlier version made it, with two projects."""
+    config = alembic.config.Config()
+    config.set_main_option("script_location", str(Path(store.__file__).parent / "migrations"))
+    database = create_engine(f"sqlite:///{path}")
+    with database.begin() as connection:
+        config.attributes["connection"] = connection
+        alembic.command.upgrade(config, version)
+        for number, name in ((1, "default"), (7, "vision")):
+            row = f"({number}, '{name}', '2026-01-0{number}T00:00:00.000000Z')"
+            connection.exec_driver_sql(f"INSERT INTO projects (id, name, created_at) VALUES {row}")
+    database.dispose()
+
+
+@pytest.mark.parametrize("version", ["0001", "0002"])
+def test_a_database_of_every_earlier_schema_is_brought_along(tmp_path: Path, version: str) -> None:
     path = tmp_path / "a.db"
-    with sqlite3.connect(path) as plain:
-        plain.executescript(
-            """
-            CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY);
-            INSERT INTO alembic_version VALUES ('0002');
-            CREATE TABLE projects (
-                id INTEGER NOT NULL PRIMARY KEY, name VARCHAR(63) NOT NULL UNIQUE, created_at VARCHAR(32) NOT NULL
-            );
-            INSERT INTO projects VALUES (1, 'default', '2026-01-01T00:00:00.000000Z');
-            INSERT INTO projects VALUES (7, 'vision', '2026-01-02T00:00:00.000000Z');
-            """
-        )
-    plain.close()
+    make_old(path, version)
     database = open_database(path)
     with write(database) as c:
         (department,) = departments.listing(c)
         assert (department.id, department.name) == ("1", "default")
+        projects.ensure_default(c, NOW)
+        users.ensure_owner(c, "ann", NOW)
         found = projects.listing(c)
         assert [(p.id, p.name, p.namespace, p.department_id) for p in found] == [
             ("1", "default", "default", "1"),

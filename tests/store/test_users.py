@@ -1,6 +1,5 @@
 """Users, keys and rules in the store: whole and back again, and a database from before there were any."""
 
-import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +11,7 @@ from sqlalchemy import Engine
 
 from torchyard.domain.errors import Conflict
 from torchyard.domain.user import AccessKey, KeyKind, User
-from torchyard.store import access_keys, access_rules, projects, users
+from torchyard.store import access_keys, access_rules, users
 from torchyard.store.access_rules import AccessRule
 from torchyard.store.database import open_database, read, write
 from torchyard.store.sealing import Sealer
@@ -110,26 +109,6 @@ def test_with_a_user_go_their_keys_and_rules(engine: Engine) -> None:
         assert found is not None and found.last_used == NOW
         users.remove(c, "u1")
         assert not access_keys.listing(c, KeyKind.ACCESS_KEY) and not access_rules.listing(c)
-
-
-def test_a_database_of_the_first_schema_is_brought_along(tmp_path: Path) -> None:
-    path = tmp_path / "a.db"
-    engine = open_database(path)
-    with engine.connect().execution_options(torchyard_write=True) as c:
-        for table in ("access_rules", "access_keys", "users"):
-            c.exec_driver_sql(f"DROP TABLE {table}")
-        c.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
-        projects.ensure_default(c, NOW)
-        c.commit()
-    engine.dispose()
-    again = open_database(path)
-    with write(again) as c:
-        assert [project.name for project in projects.listing(c)] == ["default"]
-        users.ensure_owner(c, "ann", NOW)
-    again.dispose()
-    with sqlite3.connect(path) as plain:
-        assert plain.execute("SELECT version_num FROM alembic_version").fetchone() == ("0002",)
-    plain.close()
 
 
 def test_a_key_is_derived_for_each_purpose(tmp_path: Path) -> None:
