@@ -31,6 +31,7 @@ from torchyard.server import errors
 from torchyard.server.api import (
     access_keys,
     authorization,
+    catalogue,
     checkpoints,
     claims,
     code,
@@ -86,6 +87,7 @@ ROUTERS = (
     *access_keys.routers,
     users.router,
     authorization.router,
+    catalogue.router,
 )
 
 
@@ -122,6 +124,7 @@ def build(settings: Settings, engines: Mapping[str, Engine] | None = None) -> Fa
     bearer = [Depends(HTTPBearer(auto_error=False, description="An access token, or the content of the token file"))]
     for router in ROUTERS:
         app.include_router(router, prefix=BASE, dependencies=bearer, responses=errors.RESPONSES)
+    app.include_router(catalogue.storage, prefix="/api", dependencies=bearer, responses=errors.RESPONSES)
     for router in (health.router, exec.router):
         app.include_router(router, prefix=BASE)
     app.include_router(tokens.router, prefix="/api")

@@ -49,6 +49,8 @@ def test_sizes_as_people_write_them(http: httpx.Client) -> None:
         ({"name": "c", "scope": "cluster"}, {"path": "/c"}, "meta.scope"),
         ({"name": "c", "projectId": 9}, {"path": "/c"}, "project"),
         ({"name": "c"}, {"path": "/c", "ephemeral": True}, "spec.ephemeral"),
+        ({"name": "c"}, {"path": "/c", "existingPvc": True, "claimName": "x"}, "spec.existingPvc"),
+        ({"name": "c", "private": True}, {"path": "/c"}, "meta.private"),
     ],
 )
 def test_a_bad_claim_is_refused(quiet: httpx.Client, meta: Json, spec: Json, says: str) -> None:
@@ -144,3 +146,37 @@ def test_places(http: httpx.Client) -> None:
     node = http.get("/nodes").json()["nodes"][0]
     assert node["clusterUuid"] == cluster["uuid"] and node["devices"][0].keys() >= {"index", "free", "heldBy"}
     assert http.get("/me").json()["username"]
+
+
+def test_a_claim_can_be_called_and_mounted_otherwise(http: httpx.Client) -> None:
+    made, other = make(http), make(http, "other")
+    identity = made["meta"]["id"]
+    path = f"/asset/datasource/pvc/{identity}"
+    # As clients send it: what they were given, with their change.
+    body = {"meta": made["meta"] | {"name": "snapshots", "description": "all of them"}, "spec": {"path": "/snapshots"}}
+    assert http.put(path, json=body).status_code == 202
+    changed = http.get(path).json()
+    assert (changed["meta"]["name"], changed["meta"]["description"]) == ("snapshots", "all of them")
+    assert (changed["spec"]["path"], changed["spec"]["claimName"]) == ("/snapshots", "checkpoints")
+    assert http.put(path, json={"meta": {"name": other["meta"]["name"]}}).status_code == 409
+    assert http.put(path, json={"spec": {"path": "/a/../b"}}).status_code == 400
+    assert http.put("/asset/datasource/pvc/none", json={}).status_code == 404
+    records = http.get(f"{path}/history").json()["records"]
+    told = [record["spec"]["phaseUpdate"]["phaseMessage"].split()[0] for record in records]
+    assert told == ["changed", "made"]
+    assert len(http.get(f"{path}/history?limit=1").json()["records"]) == 1
+
+
+def test_claims_are_listed_by_scope_and_id(http: httpx.Client) -> None:
+    first, second = (make(http, name)["meta"] for name in ("one", "two"))
+
+    def names(**query: object) -> list[str]:
+        answer = http.get("/asset/datasource/pvc", params=query)  # type: ignore[arg-type]
+        return [entry["meta"]["name"] for entry in answer.json()["entries"]]
+
+    assert names(assetIds=second["id"]) == ["two"]
+    assert names(assetIds=f"{first['id']},{second['id']}") == ["one", "two"]
+    assert names(scope="project", projectId=1, complyToWorkloadType="distributed") == ["one", "two"]
+    assert names(scope="cluster", clusterId=first["clusterId"]) == ["one", "two"]
+    assert names(scope="cluster", includeDescendants=False) == names(clusterId="other") == names(departmentId="9") == []
+    assert http.get("/asset/datasource/pvc", params={"scope": "moon"}).status_code == 400

@@ -4,13 +4,14 @@ import asyncio
 import re
 import uuid
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
 from torchyard.control.turn import now
 from torchyard.control.yard import Actor, Yard
 from torchyard.domain.asset import Claim
-from torchyard.domain.errors import Conflict, InUse, Invalid, NotFound
+from torchyard.domain.errors import InUse, Invalid, NotFound
 from torchyard.domain.isolation import specs_of
 from torchyard.domain.model import NAME
 from torchyard.domain.observation import FileEntry
@@ -74,7 +75,32 @@ def _check(connection: Connection, claim: Claim) -> None:
     if projects.find(connection, claim.project) is None:
         raise NotFound(f"there is no project {claim.project!r}")
     if any(claim.name == other.name for other in claims.listing(connection, claim.project)):
-        raise Conflict(f"there is a claim {claim.name!r} in project {claim.project} already", "choose another name")
+        raise claims.taken(claim)
+
+
+async def change(
+    yard: Yard, claim_id: str, actor: Actor, *, name: str | None, description: str | None, path: str | None
+) -> Claim:
+    """Give it another name, description or usual mount point (None: as it is); what workloads call it stays.
+
+    Raises NotFound, Conflict (taken name).
+    """
+    old = await get(yard, claim_id)
+    fresh = replace(
+        old,
+        name=old.name if name is None else name,
+        description=old.description if description is None else description,
+        path=old.path if path is None else path,
+        updated_at=now(),
+        updated_by=actor.name,
+    )
+
+    def save(connection: Connection) -> None:
+        claims.save(connection, fresh)
+        audit.append(connection, actor.name, "update", f"pvc/{fresh.name}", now())
+
+    await yard.writing(save)
+    return fresh
 
 
 async def listing(yard: Yard, project: str | None = None) -> tuple[Claim, ...]:

@@ -20,3 +20,6 @@ class Claim:
     created_by: str
     description: str = ""
     read_only: bool = False
+    updated_at: datetime | None = None
+    """None: it is as it was made."""
+    updated_by: str | None = None

@@ -1,7 +1,7 @@
 """Claims of projects."""
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, delete, select, update
 from sqlalchemy import insert as sql_insert
 from sqlalchemy.exc import IntegrityError
 
@@ -22,9 +22,21 @@ def insert(c: Connection, claim: Claim) -> None:
             )
         )
     except IntegrityError as problem:
-        raise Conflict(
-            f"there is a claim {claim.name!r} in project {claim.project} already", "choose another name"
-        ) from problem
+        raise taken(claim) from problem
+
+
+def save(c: Connection, claim: Claim) -> None:
+    """Write what is known of a claim now. Raises Conflict when its new name is taken."""
+    text = _DOCUMENT.dump_json(claim, by_alias=True).decode()
+    try:
+        c.execute(update(table).where(table.c.id == claim.id).values(name=claim.name, document=text))
+    except IntegrityError as problem:
+        raise taken(claim) from problem
+
+
+def taken(claim: Claim) -> Conflict:
+    """The sentence for a name that another claim has."""
+    return Conflict(f"there is a claim {claim.name!r} in project {claim.project} already", "choose another name")
 
 
 def fetch(c: Connection, claim_id: str) -> Claim | None:

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
-from pydantic import Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 from starlette.responses import JSONResponse, Response
 
 from torchyard.control import access, claims
@@ -16,24 +16,29 @@ from torchyard.domain.workload import Workload
 from torchyard.policy.permissions import Action, Resource
 from torchyard.server.api.submissions import Id, accepted
 from torchyard.server.body import Body
-from torchyard.server.deps import ActorNow, YardNow, cluster_of, look, places_of, project_of
+from torchyard.server.deps import ActorNow, Limit, Offset, YardNow, cluster_of, look, places_of, project_of
 from torchyard.server.permit import in_project, somewhere, there
-from torchyard.server.shapes import Json, Places, model, moment
+from torchyard.server.shapes import DEPARTMENT_ID, Json, Places, model, moment
 
 router = APIRouter(prefix="/asset/datasource", tags=["claims"])
+
+
+Scope = Literal["system", "tenant", "cluster", "department", "project"]
 
 
 class Meta(Model):
     """Whose it is and what it is called."""
 
     name: Name
-    scope: Literal["system", "tenant", "cluster", "department", "project"] = "project"
+    scope: Scope = "project"
     project_id: Id = "1"
     department_id: Id | None = None
     cluster_id: Id | None = None
     description: Annotated[str, Field(max_length=250)] = ""
     workload_supported_types: dict[str, object] | None = None
     auto_delete: bool | None = None
+    private: bool = False
+    """Means something for credentials; clients send it with every asset."""
 
 
 class ClaimSpec(Model):
@@ -57,6 +62,50 @@ class CreateClaim(Body):
     spec: ClaimSpec
 
 
+class MetaChange(Model):
+    """What can be changed of its meta; the rest is passed over, as clients send back what they were given."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: Name | None = None
+    description: Annotated[str, Field(max_length=250)] | None = None
+
+
+class SpecChange(Model):
+    """What can be changed of its spec; the rest is passed over too."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    path: Annotated[str, Field(pattern=r"^/", max_length=1024)] | None = None
+
+    @field_validator("path")
+    @classmethod
+    def _straight(cls, path: str | None) -> str | None:
+        return path if path is None else straight(path)
+
+
+class ChangeClaim(Body):
+    """Another name, description or mount point."""
+
+    meta: MetaChange = MetaChange()
+    spec: SpecChange = SpecChange()
+
+
+class Filters(Model):
+    """Which claims to list. What a claim cannot differ in (compliance) is passed over."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: Annotated[str, Field(max_length=255)] | None = None
+    scope: Scope | None = None
+    project_id: Id | None = None
+    department_id: Id | None = None
+    cluster_id: Id | None = None
+    usage_info: bool = False
+    include_descendants: bool = True
+    asset_ids: list[str] = Field(default_factory=list)
+
+
 @router.post(
     "/pvc",
     status_code=202,
@@ -72,6 +121,14 @@ async def create(body: CreateClaim, yard: YardNow, actor: ActorNow) -> Response:
         raise _bad("meta.scope", "only claims of a project can be made", "send scope: project and projectId")
     if spec.ephemeral:
         raise _bad("spec.ephemeral", "an ephemeral claim lives in a workload", "leave it out")
+    if meta.private:
+        raise _bad("meta.private", "a claim is its project's", "leave it out")
+    if spec.existing_pvc:
+        raise _bad(
+            "spec.existingPvc",
+            "this machine has no claims but those made here",
+            "leave it out to make a new one, or name one of `GET /api/v1/asset/datasource/pvc` in the workload",
+        )
     cluster_of(places, meta.cluster_id)
     claim = await claims.create(
         yard,
@@ -88,27 +145,15 @@ async def create(body: CreateClaim, yard: YardNow, actor: ActorNow) -> Response:
 
 
 @router.get("/pvc", operation_id="listPvcs", dependencies=[somewhere(Resource.DATA_SOURCES, Action.READ)])
-async def listing(
-    yard: YardNow,
-    actor: ActorNow,
-    name: str | None = None,
-    project_id: Annotated[str | None, Query(alias="projectId")] = None,
-    usage_info: Annotated[bool, Query(alias="usageInfo")] = False,
-) -> Response:
-    """All claims, or those of a project or a name."""
-    return JSONResponse({"entries": await _entries(yard, actor, name, project_id, usage_info)})
+async def listing(yard: YardNow, actor: ActorNow, filters: Annotated[Filters, Query()]) -> Response:
+    """All claims, or those that pass the filters."""
+    return JSONResponse({"entries": await _entries(yard, actor, filters)})
 
 
 @router.get("", operation_id="listDatasources", dependencies=[somewhere(Resource.DATA_SOURCES, Action.READ)])
-async def datasources(
-    yard: YardNow,
-    actor: ActorNow,
-    name: str | None = None,
-    project_id: Annotated[str | None, Query(alias="projectId")] = None,
-    usage_info: Annotated[bool, Query(alias="usageInfo")] = False,
-) -> Response:
+async def datasources(yard: YardNow, actor: ActorNow, filters: Annotated[Filters, Query()]) -> Response:
     """Data sources of every kind; claims are all that there is."""
-    return JSONResponse({"entries": await _entries(yard, actor, name, project_id, usage_info)})
+    return JSONResponse({"entries": await _entries(yard, actor, filters)})
 
 
 @router.get("/pvc/{claim_id}", operation_id="getPvc", dependencies=[there(Resource.DATA_SOURCES, Action.READ)])
@@ -116,6 +161,33 @@ async def get(claim_id: str, yard: YardNow) -> Response:
     """One claim and the workloads that use it."""
     claim = await claims.get(yard, claim_id)
     return JSONResponse(_claim(claim, await look(yard, places_of), claims.users(yard, claim)))
+
+
+@router.put(
+    "/pvc/{claim_id}",
+    status_code=202,
+    operation_id="updatePvc",
+    dependencies=[there(Resource.DATA_SOURCES, Action.UPDATE)],
+)
+async def update(claim_id: str, body: ChangeClaim, yard: YardNow, actor: ActorNow) -> Response:
+    """Another name, description or mount point. `claimName` stays what it is."""
+    meta = body.meta
+    changed = await claims.change(
+        yard, claim_id, actor, name=meta.name, description=meta.description, path=body.spec.path
+    )
+    return JSONResponse(_claim(changed, await look(yard, places_of), None), status_code=202)
+
+
+@router.get(
+    "/pvc/{claim_id}/history",
+    operation_id="getPvcHistory",
+    dependencies=[there(Resource.DATA_SOURCES, Action.READ)],
+)
+async def history(claim_id: str, yard: YardNow, offset: Offset = 0, limit: Limit = 50) -> Response:
+    """When it was made and changed, the newest first."""
+    records = _history(await claims.get(yard, claim_id))
+    following = offset + limit if len(records) > offset + limit else None
+    return JSONResponse({"records": records[offset : offset + limit], "next": following})
 
 
 @router.delete(
@@ -130,15 +202,41 @@ async def delete(claim_id: str, yard: YardNow, actor: ActorNow) -> Response:
     return accepted(f"claim {claim.name} is deleted")
 
 
-async def _entries(yard: Yard, actor: Actor, name: str | None, project_id: str | None, usage: bool) -> list[Json]:
+async def _entries(yard: Yard, actor: Actor, filters: Filters) -> list[Json]:
     places = await look(yard, places_of)
-    project = project_of(places, project_id).name if project_id is not None else None
+    project = project_of(places, filters.project_id).name if filters.project_id is not None else None
     seen = await access.visible_projects(yard, actor, Resource.DATA_SOURCES)
+    if not _in_scope(filters, places):
+        return []
+    wanted = {identity for text in filters.asset_ids for identity in text.split(",")}
     found = await claims.listing(yard, project)
     return [
-        _claim(claim, places, claims.users(yard, claim) if usage else None)
+        _claim(claim, places, claims.users(yard, claim) if filters.usage_info else None)
         for claim in found
-        if name in (None, claim.name) and (seen is None or claim.project in seen)
+        if filters.name in (None, claim.name)
+        and (seen is None or claim.project in seen)
+        and (not wanted or claim.id in wanted)
+    ]
+
+
+def _in_scope(filters: Filters, places: Places) -> bool:
+    """All claims are a project's, so that any other scope holds them as descendants only."""
+    if filters.scope not in (None, "project") and not filters.include_descendants:
+        return False
+    clusters = {cluster.id for cluster in places.clusters.values()}
+    return filters.department_id in (None, DEPARTMENT_ID) and (
+        filters.cluster_id is None or filters.cluster_id in clusters
+    )
+
+
+def _history(c: Claim) -> list[Json]:
+    changes = [(c.updated_at, f"changed by {c.updated_by}")] if c.updated_at else []
+    return [
+        {
+            "meta": {"creationTimestamp": moment(at), "type": "PhaseUpdate"},
+            "spec": {"phaseUpdate": {"phase": "Ready", "phaseMessage": what}},
+        }
+        for at, what in (*changes, (c.created_at, f"made by {c.created_by}"))
     ]
 
 
@@ -157,12 +255,14 @@ def _claim(c: Claim, places: Places, users: tuple[Workload, ...] | None) -> Json
             "scope": "project",
             "projectId": int(project_id) if project_id else None,
             "projectName": c.project,
+            "departmentId": DEPARTMENT_ID,
             "clusterId": cluster.id if cluster else None,
+            "private": False,
             "description": c.description,
             "createdBy": c.created_by,
             "createdAt": moment(c.created_at),
-            "updatedBy": c.created_by,
-            "updatedAt": moment(c.created_at),
+            "updatedBy": c.updated_by or c.created_by,
+            "updatedAt": moment(c.updated_at or c.created_at),
         },
         "spec": {
             "path": c.path,
