@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.server.asking import submission
+from tests.server.asking import events, submission, until
 from tests.server.test_serve import Place
 
 Json = dict[str, Any]
@@ -153,3 +153,63 @@ def test_curl_logs_in_and_lists(owner: httpx.Client, key: Json) -> None:
     assert curl(f"{base}/api/v1/me", "-H", f"Authorization: Bearer {again['access_token']}")["username"]
     comma = curl(f"{base}/api/v1/token", *kind, "-d", '{\n  "clientId": "a",\n}')
     assert comma["code"] == 400 and "line" in comma["message"]
+
+
+SCRIPT = "echo $RANK of $WORLD_SIZE > $TORCHYARD_VOLUME_CHECKPOINTS/$TORCHYARD_REPLICA; echo ready; exec sleep 600"
+
+
+def test_runapy_goes_the_whole_way(runai: Any, owner: httpx.Client) -> None:
+    """Claim, training in two replicas, what it left on the claim, and nothing left behind."""
+    from runai import models
+
+    assets, runs = runai.workload_assets, runai.workloads
+    cluster = runai.organizations.clusters.get_clusters().data[0]["uuid"]
+    project = runai.organizations.projects.get_projects(filter_by=["name==default"]).data["projects"][0]["id"]
+    assert assets.storage_classes.get_storage_classes_v2(cluster_id=cluster).data["items"]
+    assert runai.organizations.node_pools.get_nodepools().data["nodepools"]
+    info = models.ClaimInfo(
+        access_modes=models.PvcAccessModes(read_write_many=True), size="10T", volume_mode="Filesystem"
+    )
+    asked = models.PVCCreationRequest(
+        meta=models.AssetCreationRequest(
+            name="checkpoints", scope="project", project_id=int(project), cluster_id=cluster
+        ),
+        spec=models.PVCAssetSpec(path="/checkpoints", claim_info=info),
+    )
+    assert assets.pvc.create_pvc_asset(asked).status_code == 202
+    (claim,) = assets.pvc.list_pvc_assets(name="checkpoints").data["entries"]
+    name = claim["spec"]["claimName"]
+    mount = models.PvcInstance(claim_name=name, path="/checkpoints", existing_pvc=True)
+    made = runs.distributed.create_distributed(
+        models.DistributedCreationRequest(
+            name="journey",
+            project_id=project,
+            cluster_id=cluster,
+            spec=models.DistributedSpecSpec(
+                command="bash",
+                args=f"-euc '{SCRIPT}'",
+                distributed_framework="PyTorch",
+                num_workers=1,
+                compute=models.SupersetSpecAllOfCompute(
+                    gpu_devices_request=1, gpu_request_type="portion", gpu_portion_request=1
+                ),
+                storage=models.SupersetSpecAllOfStorage(pvc=[mount]),
+            ),
+        )
+    )
+    identity = made.data["workloadId"]
+    files = f"/asset/datasource/pvc/{claim['meta']['id']}/files"
+    until(owner, identity, "Running")
+    ready = (1 for event, _, _ in events(owner, f"/workloads/{identity}/logs?follow=true") if event == "line")
+    assert next(ready) + next(ready) == 2
+    assert [file["path"] for file in owner.get(files).json()["entries"]] == ["master-0", "worker-0"]
+    assert len(runs.pods.get_workload_pods(workload_id=identity).data["pods"]) == 2
+    assert runs.events.get_workload_history(workload_id=identity).data["records"]
+    with pytest.raises(Exception, match="is used by"):
+        assets.pvc.delete_pvc_asset_by_id(asset_id=claim["meta"]["id"])
+    runs.distributed.suspend_distributed(workload_id=identity)
+    until(owner, identity, "Stopped")
+    runs.distributed.delete_distributed(workload_id=identity)
+    assert [event for event, _, _ in events(owner, f"/workloads/{identity}/stream")][-1] == "end"
+    assert runs.workloads.get_workloads(filter_by=["name==journey"], deleted=True).data["workloads"]
+    assert assets.pvc.delete_pvc_asset_by_id(asset_id=claim["meta"]["id"]).status_code == 202
