@@ -75,18 +75,27 @@ class Yard:
 
 
 def in_terminal(
-    yard: Yard, words: Sequence[str], typed: str = "", react: Callable[[int, str], None] = lambda pid, seen: None
+    yard: Yard,
+    words: Sequence[str],
+    typed: str = "",
+    react: Callable[[int, str], None] = lambda pid, seen: None,
+    prompt: str = "",
 ) -> tuple[str, int]:
-    """What a command line shows on a terminal of 24 x 80, and its exit code. `react` is called as output comes."""
+    """What a command line shows on a terminal of 24 x 80, and its exit code.
+
+    `typed` is typed once `prompt` is there; `react` is called as output comes.
+    """
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(yard.folder)
         os.execve(sys.executable, [*TORCHYARD, *words], yard.env | {"TERM": "xterm", "LINES": "24", "COLUMNS": "80"})
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    os.write(terminal, typed.encode())
-    seen = b""
+    seen, left = b"", typed.encode()
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
+        if left and prompt.encode() in seen:
+            os.write(terminal, left)
+            left = b""
         ready, _, _ = select.select([terminal], [], [], deadline - time.monotonic())
         try:
             piece = os.read(terminal, 65536) if ready else b""

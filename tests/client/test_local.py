@@ -80,8 +80,23 @@ def test_configured_server_gets_the_token_of_the_environment(tmp_path: Path) -> 
 
 def test_configured_server_without_token_says_so(tmp_path: Path) -> None:
     env = {"TORCHYARD_URL": "http://127.0.0.1:9", "HOME": str(tmp_path), "TORCHYARD_DATA": str(tmp_path)}
-    with pytest.raises(Unauthorized, match="there is no token"):
+    with pytest.raises(Unauthorized, match="you are not logged in at http://127"):
         connect(env)
+
+
+@pytest.mark.parametrize("url", ["http://192.0.2.7:8080", "http://127.0.0.1.example.com", "https://yard.example.com"])
+def test_the_owners_token_goes_to_no_other_machine(tmp_path: Path, url: str) -> None:
+    (tmp_path / "token").write_text("owner")
+    env = {"TORCHYARD_URL": url, "HOME": str(tmp_path), "TORCHYARD_DATA": str(tmp_path)}
+    with pytest.raises(Unauthorized, match="you are not logged in"):
+        connect(env)
+
+
+def test_the_owners_token_goes_to_this_machine(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("owner\n")
+    env = {"TORCHYARD_URL": "http://localhost:9", "HOME": str(tmp_path), "TORCHYARD_DATA": str(tmp_path)}
+    address = connect(env).address
+    assert (address.token, address.by) == ("owner", f"token file {tmp_path / 'token'}")
 
 
 def test_server_that_cannot_start_says_why(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ SECTIONS = (
     ("Watch", ("list", "describe", "logs", "explain", "wait", "exec", "bash")),
     ("Change", ("stop", "resume", "delete", "workload")),
     ("Data", ("checkpoint", "pvc")),
-    ("Places", ("project", "department", "cluster", "node", "whoami", "config", "ui", "server", "version")),
+    ("Places", ("project", "department", "cluster", "node", "config", "ui", "server", "version")),
+    ("People", ("login", "logout", "whoami", "auth")),
 )
 ALIASES = {"suspend": "stop"}
 COMMANDS = Path(__file__).parent / "commands"

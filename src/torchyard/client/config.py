@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from torchyard.domain.errors import Invalid
@@ -51,6 +51,19 @@ def save_config(config: Config, env: Mapping[str, str] = os.environ) -> Path:
     fresh.write_text(json.dumps(asdict(config), indent=2) + "\n")
     fresh.replace(path)
     return path
+
+
+def use_server(url: str | None, env: Mapping[str, str] = os.environ) -> Path:
+    """Choose the server for good; None is this machine's own. The rest stays as it is in the file."""
+    of_the_file = {name: value for name, value in env.items() if name != "TORCHYARD_URL"}
+    return save_config(replace(load_config(of_the_file), url=url), env)
+
+
+def server_url(text: str) -> str:
+    """A server's address without the slash at its end. Raises Invalid when it is none."""
+    if not text.startswith(("http://", "https://")):
+        raise Invalid(f"{text!r} is no address", "write it as http://127.0.0.1:8080")
+    return text.rstrip("/")
 
 
 def _text(known: dict[str, object], key: str, path: Path) -> str | None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from torchyard.client.http import Server, failure, quote, target
+from torchyard.client.http import Server, quote, target
 from torchyard.domain.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -86,11 +86,11 @@ def open_exec(server: Server, identity: str, request: ExecRequest) -> Iterator[S
     words = "".join(f"&argv={urllib.parse.quote(word, safe='')}" for word in request.argv)
     base = server.address.url.rstrip("/")
     url = "ws" + base.removeprefix("http") + path + words
-    headers = {"Authorization": f"Bearer {server.address.token}"}
+    headers = server.authorization()
     try:
         socket = connect(url, additional_headers=headers, max_size=None, compression=None, proxy=None)
     except InvalidStatus as error:
-        raise failure(error.response.status_code, bytes(error.response.body or b"")) from None
+        raise server.refused(error.response.status_code, bytes(error.response.body or b"")) from None
     except OSError as error:
         raise Unavailable(f"no torchyard server answers at {base} ({error})", "see `torchyard server status`") from None
     with socket:

@@ -5,7 +5,9 @@ The standard library's client is used throughout: importing a larger one costs m
 
 import http.client
 import json
+import math
 import os
+import time
 import urllib.parse
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -46,10 +48,17 @@ Body = bytes | Iterable[bytes] | None
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server listens and what lets us in."""
+    """Where a server listens and what lets us in.
+
+    by: where the token comes from. again: the command that logs in anew, "" where none does.
+    until: when to ask for another token, by the clock of `time.time`.
+    """
 
     url: str
     token: str
+    by: str = ""
+    again: str = ""
+    until: float = math.inf
 
 
 class Server:
@@ -92,7 +101,7 @@ class Server:
             self.close()
             raise self._away(error) from None
         if response.status >= 400:
-            raise failure(response.status, raw)
+            raise self.refused(response.status, raw)
         return decode(raw)
 
     def open(
@@ -112,7 +121,7 @@ class Server:
                 connection.sock.close()
             if response.status >= 400:
                 with response:
-                    raise failure(response.status, response.read())
+                    raise self.refused(response.status, response.read())
         except _BROKEN as error:
             connection.close()
             raise self._away(error) from None
@@ -175,8 +184,21 @@ class Server:
             raise wrong
         return kinds[parts.scheme](parts.hostname, port, timeout=ANSWER_SECONDS)
 
+    def authorization(self) -> dict[str, str]:
+        """The header that lets us in, with a token that is good for now."""
+        if self.address.until <= time.time():
+            self.address = self._locate()
+        return {"Authorization": f"Bearer {self.address.token}"} if self.address.token else {}
+
+    def refused(self, status: int, raw: bytes) -> TorchyardError:
+        """The error of an answer; where a login is over, it says how to log in again."""
+        error = failure(status, raw)
+        if isinstance(error, Unauthorized) and self.address.again:
+            return Unauthorized(f"{error.message}: log in again with `{self.address.again}`")
+        return error
+
     def _headers(self, more: Mapping[str, str]) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.address.token}", "Accept": "application/json, */*", **more}
+        return {**self.authorization(), "Accept": "application/json, */*", **more}
 
     def _away(self, error: Exception) -> Unavailable:
         return Unavailable(

@@ -7,13 +7,16 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import sys
 import time
+import urllib.parse
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torchyard.client import logins
 from torchyard.client.config import Config, load_config
 from torchyard.client.http import Address, Server
 from torchyard.domain.errors import Invalid, TorchyardError, Unauthorized, Unavailable
@@ -35,18 +38,41 @@ def connect(env: Mapping[str, str] = os.environ, config: Config | None = None, *
     """A connection to the configured server, or to this machine's, which is started when it is not there."""
     known = config or load_config(env)
     if known.url:
-        remote = Address(known.url, configured_token(env))
-        return Server(lambda: remote)
+        url = known.url
+        return Server(lambda: _configured_address(env, url))
     data = settings_of(env).data
     if running(data) is None and start:
         start_server(env)
     return Server(lambda: _local_address(env, data))
 
 
-def configured_token(env: Mapping[str, str]) -> str:
-    """The token for a server given by its address: TORCHYARD_TOKEN, else the token file of the data folder."""
+def _configured_address(env: Mapping[str, str], url: str) -> Address:
+    """A server given by its address: TORCHYARD_TOKEN lets us in, else a login there, else the owner's token file."""
     token = env.get("TORCHYARD_TOKEN", "").strip()
-    return token or read_token(settings_of(env).token_file)
+    if token:
+        return Address(url, token, "TORCHYARD_TOKEN")
+    found = logins.address_of(url, env)
+    if found is not None:
+        return found
+    data = settings_of(env).data
+    if not _of_this_machine(url, data) or not (data / "token").exists():
+        # Never shown to other machines: it lets its reader do everything here.
+        raise Unauthorized(
+            f"you are not logged in at {url}",
+            f"`torchyard login access-key --client-id ID --url {url}`, or `torchyard login user -u NAME --url {url}`",
+        )
+    return Address(url, read_token(data / "token"), f"token file {data / 'token'}")
+
+
+def _of_this_machine(url: str, data: Path) -> bool:
+    try:
+        host = urllib.parse.urlsplit(url).hostname or ""
+    except ValueError:
+        return False
+    if host in ("localhost", "::1") or re.fullmatch(r"127(\.\d{1,3}){3}", host):
+        return True
+    found = running(data)
+    return found is not None and found.url == url.rstrip("/")
 
 
 def settings_of(env: Mapping[str, str]) -> Settings:
@@ -101,7 +127,7 @@ def _local_address(env: Mapping[str, str], data: Path) -> Address:
     found = running(data) or (start_server(env) if crashed(data) else None)
     if found is None:
         raise Unavailable("the torchyard server is not running", "start it with `torchyard server start`")
-    return Address(found.url, read_token(data / "token"))
+    return Address(found.url, read_token(data / "token"), f"token file {data / 'token'}")
 
 
 def _spawn(env: Mapping[str, str], data: Path) -> Running:

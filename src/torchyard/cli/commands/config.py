@@ -1,13 +1,13 @@
 """Show and change your settings. They are one small file."""
 
 import os
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import click
 
 from torchyard.cli.output import as_text, fields, output_options, write
 from torchyard.cli.root import Guessing
-from torchyard.client.config import config_file, load_config, save_config
+from torchyard.client.config import config_file, load_config, server_url, use_server
 
 
 @click.group("config", cls=Guessing)
@@ -21,11 +21,7 @@ def change(cp_url: str | None) -> None:
     """Choose the server. TORCHYARD_URL wins over it."""
     if cp_url is None:
         raise click.UsageError("there is nothing to set: --cp-url URL")
-    url = cp_url.rstrip("/")
-    if url and not url.startswith(("http://", "https://")):
-        raise click.UsageError(f"{cp_url!r} is no address: write it as http://127.0.0.1:8080")
-    env = {name: value for name, value in os.environ.items() if name != "TORCHYARD_URL"}
-    path = save_config(replace(load_config(env), url=url or None))
+    path = use_server(server_url(cp_url) if cp_url else None)
     click.echo(f"written to {path}")
 
 

@@ -10,21 +10,14 @@ from torchyard.client import org
 @click.command("whoami")
 @output_options
 def command(output: str) -> None:
-    """Say who you are to the server, and which server, project and cluster are in use."""
+    """Say who you are to which server and by what, and which project and cluster are in use."""
     session = Session()
     me = org.me(session.server)
+    address = session.server.address
+    where = {"server": address.url, "by": address.by, "project": session.project, "cluster": session.cluster}
     if output in ("json", "yaml"):
-        write(as_text(me, output))
+        write(as_text(me | where, output))
     elif output == "name":
         write(f"{me['username']}\n")
     else:
-        write(
-            fields(
-                [
-                    ("User", me["username"]),
-                    ("Server", session.server.address.url),
-                    ("Project", session.project),
-                    ("Cluster", session.cluster),
-                ]
-            )
-        )
+        write(fields([("User", me["username"]), *((name.capitalize(), value) for name, value in where.items())]))
