@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.cli.yard import SECONDS, TORCHYARD, Yard
 
 from torchyard.cli.main import main
 
@@ -60,6 +61,30 @@ def untouched(home: Path) -> Iterator[None]:
     """Whatever the test does, no server is started and nothing is created."""
     yield
     assert not (home / "data").exists()
+
+
+@pytest.fixture(scope="session")
+def owner_env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment of a server's owner; the server runs until the end."""
+    home = tmp_path_factory.mktemp("owner")
+    env = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("TORCHYARD_", "XDG_"))},
+        "HOME": str(home),
+        "TORCHYARD_DATA": str(home / "data"),
+        "TORCHYARD_LOCK_DIR": str(home / "locks"),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    subprocess.run([*TORCHYARD, "server", "start"], env=env, check=True, timeout=SECONDS, capture_output=True)
+    yield env
+    subprocess.run([*TORCHYARD, "server", "stop"], env=env, check=True, timeout=SECONDS, capture_output=True)
+
+
+@pytest.fixture
+def guest(owner_env: dict[str, str], tmp_path: Path) -> Yard:
+    """The command line of somebody else, who knows nothing yet."""
+    home = tmp_path / "guest"
+    home.mkdir()
+    return Yard(owner_env | {"HOME": str(home), "TORCHYARD_DATA": str(home / "data")}, home)
 
 
 def python(words: Sequence[str], **options: object) -> subprocess.CompletedProcess[str]:

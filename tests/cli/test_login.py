@@ -1,52 +1,25 @@
 """People and scripts come in from another machine: log in, be told who one is, log out. The owner lets them in."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cli.yard import SECONDS, TORCHYARD, Yard, in_terminal
+from tests.cli.yard import Yard, in_terminal
 
 from torchyard.client import Server, connect
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The environment of a server's owner."""
-    home = tmp_path_factory.mktemp("owner")
-    env = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("TORCHYARD_", "XDG_"))},
-        "HOME": str(home),
-        "TORCHYARD_DATA": str(home / "data"),
-        "TORCHYARD_LOCK_DIR": str(home / "locks"),
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-    }
-    subprocess.run([*TORCHYARD, "server", "start"], env=env, check=True, timeout=SECONDS, capture_output=True)
-    yield env
-    subprocess.run([*TORCHYARD, "server", "stop"], env=env, check=True, timeout=SECONDS, capture_output=True)
-
-
 @pytest.fixture
-def owner(server: dict[str, str]) -> Iterator[Server]:
+def owner(owner_env: dict[str, str]) -> Iterator[Server]:
     """The connection of the server's owner."""
-    with connect(server) as connection:
+    with connect(owner_env) as connection:
         yield connection
 
 
 @pytest.fixture
 def url(owner: Server) -> str:
     return owner.address.url
-
-
-@pytest.fixture
-def guest(server: dict[str, str], tmp_path: Path) -> Yard:
-    """The command line of somebody else, who knows nothing yet."""
-    home = tmp_path / "guest"
-    home.mkdir()
-    return Yard(server | {"HOME": str(home), "TORCHYARD_DATA": str(home / "data")}, home)
 
 
 @pytest.fixture
@@ -136,12 +109,12 @@ def test_what_is_set_in_the_environment_wins_and_is_told(guest: Yard, key: dict[
     ]
 
 
-def test_owner_needs_no_login(server: dict[str, str], owner: Server, tmp_path: Path) -> None:
-    own = Yard(server, tmp_path)
+def test_owner_needs_no_login(owner_env: dict[str, str], owner: Server, tmp_path: Path) -> None:
+    own = Yard(owner_env, tmp_path)
     assert "lets you in without a login" in own.run("login", "user", "-u", "ann", stdin="x", code=2).stderr
     assert own.run("logout").stdout == "you were not logged in\n"
     shown = json.loads(own.run("whoami", "--json").stdout)
-    assert (shown["server"], shown["by"]) == (owner.address.url, f"token file {server['TORCHYARD_DATA']}/token")
+    assert (shown["server"], shown["by"]) == (owner.address.url, f"token file {owner_env['TORCHYARD_DATA']}/token")
     assert own.run("auth", "get-token").stdout.strip() == owner.address.token
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.cli.conftest import Ran, python
 
 from torchyard import __version__
-from torchyard.cli.main import SECTIONS, command_names, first_sentence, help_text
+from torchyard.cli.main import SECTIONS, command_names, first_sentence, help_text, module_name
 
 Cli = Callable[..., Ran]
 pytestmark = pytest.mark.usefixtures("untouched")
@@ -29,7 +29,7 @@ def test_every_command_in_the_help_is_there() -> None:
 
 @pytest.mark.parametrize("name", command_names())
 def test_command_has_help_of_its_own(name: str, cli: Cli) -> None:
-    command = importlib.import_module(f"torchyard.cli.commands.{name}").command
+    command = importlib.import_module(f"torchyard.cli.commands.{module_name(name)}").command
     assert isinstance(command, click.Command)
     assert first_sentence(name)
     ran = cli(name, "--help")

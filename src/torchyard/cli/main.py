@@ -16,7 +16,7 @@ SECTIONS = (
     ("Change", ("stop", "resume", "delete", "workload")),
     ("Data", ("checkpoint", "pvc")),
     ("Places", ("project", "department", "cluster", "node", "config", "ui", "server", "version")),
-    ("People", ("login", "logout", "whoami", "auth")),
+    ("People", ("login", "logout", "whoami", "auth", "access-key", "user")),
 )
 ALIASES = {"suspend": "stop"}
 COMMANDS = Path(__file__).parent / "commands"
@@ -48,8 +48,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command_names() -> list[str]:
-    """All commands: the files in commands/."""
-    return sorted(path.stem for path in COMMANDS.glob("*.py") if not path.stem.startswith("_"))
+    """All commands: the files in commands/, which have _ where the command has -."""
+    return sorted(path.stem.replace("_", "-") for path in COMMANDS.glob("*.py") if not path.stem.startswith("_"))
+
+
+def module_name(name: str) -> str:
+    """The name of a command's file, without its ending."""
+    return name.replace("-", "_")
 
 
 def help_text() -> str:
@@ -66,7 +71,7 @@ def help_text() -> str:
 
 def first_sentence(name: str) -> str:
     """What a command's file says of it, without importing it."""
-    with (COMMANDS / f"{name}.py").open(encoding="utf-8") as file:
+    with (COMMANDS / f"{module_name(name)}.py").open(encoding="utf-8") as file:
         return file.readline().strip().strip('"').partition(". ")[0].rstrip(".")
 
 

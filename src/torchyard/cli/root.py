@@ -5,7 +5,7 @@ import importlib
 
 import click
 
-from torchyard.cli.main import ALIASES, command_names, help_text
+from torchyard.cli.main import ALIASES, command_names, help_text, module_name
 
 
 class Guessing(click.Group):
@@ -31,7 +31,7 @@ class Root(Guessing):
         name = ALIASES.get(cmd_name, cmd_name)
         if name not in command_names():
             return None
-        command = importlib.import_module(f"torchyard.cli.commands.{name}").command
+        command = importlib.import_module(f"torchyard.cli.commands.{module_name(name)}").command
         assert isinstance(command, click.Command)
         return command
 
