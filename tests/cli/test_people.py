@@ -98,3 +98,5 @@ def test_what_cannot_be_done_is_told(owner: Yard, words: tuple[str, ...], says: 
 def test_owner_cannot_be_kept_out(owner: Yard) -> None:
     name = owner.run("whoami", "-o", "name").stdout.strip()
     assert "owns this server" in owner.run("user", "disable", name, code=2).stderr
+    words = ("user", "revoke", name, "--role", "admin", "--scope", "system")
+    assert "nobody can take that away" in owner.run(*words, code=2).stderr

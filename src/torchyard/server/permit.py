@@ -69,7 +69,7 @@ def refused(actor: Actor, resource: Resource, action: Action) -> Forbidden:
     """The sentence for somebody who may not."""
     return Forbidden(
         f"{actor.name} may not {action.value} {resource.value} here",
-        "an administrator can give you a role: POST /api/v1/authorization/access-rules",
+        "an administrator can give you a role: torchyard user grant, or POST /api/v1/authorization/access-rules",
     )
 
 
