@@ -90,6 +90,13 @@ def test_wrong_secret_is_told_and_nothing_is_kept(guest: Yard, key: dict[str, st
     assert guest.run("config", "describe").stdout.startswith("Url:      this machine's own server")
 
 
+def test_bytes_that_are_no_text_are_a_wrong_secret(guest: Yard, key: dict[str, str], url: str) -> None:
+    file = guest.folder / "secret"
+    file.write_bytes(b"\xff\xfe")
+    words = ("login", "access-key", "--client-id", key["clientId"], "--secret-file", str(file), "--url", url)
+    assert "the client id or the secret is wrong" in guest.run(*words, code=2).stderr
+
+
 def test_key_that_was_deleted_says_so_in_one_line(guest: Yard, owner: Server, key: dict[str, str], url: str) -> None:
     guest.run("login", "app", "--client-id", key["clientId"], "--url", url, stdin=key["clientSecret"] + "\n")
     owner.delete(f"/access-keys/{key['id']}")
@@ -126,6 +133,7 @@ def test_owner_needs_no_login(owner_env: dict[str, str], owner: Server, tmp_path
         (("login", "user", "-u", "x", "--url", "http://127.0.0.1:9"), "stdin holds no password"),
         (("login", "app", "--client-id", "x", "--secret", "a", "--secret-file", "/dev/null"), "not both"),
         (("login", "app", "--client-id", "x", "--secret-file", "/none"), "/none"),
+        (("login", "app", "--client-id", "x", "--secret", "a", "--url", "http://["), "is not a server's address"),
         (("login", "usr"), "did you mean user?"),
     ],
 )

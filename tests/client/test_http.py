@@ -147,7 +147,7 @@ def test_answer_of_something_else_is_told() -> None:
         server.get("/workloads")
 
 
-@pytest.mark.parametrize("url", ["localhost:80", "ftp://x", "http://", ""])
+@pytest.mark.parametrize("url", ["localhost:80", "ftp://x", "http://", "http://[", ""])
 def test_wrong_address_is_told(url: str) -> None:
     with pytest.raises(Invalid, match="address"):
         server_at(url).get("/workloads")

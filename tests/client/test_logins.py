@@ -2,6 +2,8 @@
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -32,7 +34,7 @@ def test_login_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
     assert b"Authorization" not in asked[0]
     path = logins.logins_file(env)
     assert path.stat().st_mode & 0o777 == 0o600
-    assert list(path.parent.iterdir()) == [path]
+    assert {each.stat().st_mode & 0o077 for each in path.parent.iterdir()} == {0}
     assert "hush" not in path.read_text()
     address = connect(env).address
     assert (address.token, address.by) == ("first", "access key ty-1")
@@ -86,6 +88,14 @@ def test_session_that_was_ended_says_how_to_go_on(tmp_path: Path) -> None:
             server.get("/me")
     again = f"torchyard login access-key --client-id ty-1 --url {url}"
     assert told.value.whole == f"this session was ended: log in again with `{again}`"
+
+
+def test_logins_at_once_are_all_kept(tmp_path: Path) -> None:
+    with ExitStack() as servers, ThreadPoolExecutor() as pool:
+        urls = [servers.enter_context(answering(said("200 OK", TOKENS)))[0] for _ in range(8)]
+        env = environment(tmp_path, urls[0])
+        list(pool.map(lambda url: logins.with_password(url, "ann", "hush", env), urls))
+    assert set(json.loads(logins.logins_file(env).read_text())) == set(urls)
 
 
 @pytest.mark.parametrize("answer", [{}, {"accessToken": "a", "refreshToken": "b", "expiresIn": "soon"}, ["a"]])

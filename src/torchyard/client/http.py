@@ -170,13 +170,13 @@ class Server:
         return self._ask(method, path, query, body, headers, repeatable)
 
     def _connection(self) -> http.client.HTTPConnection:
-        parts = urllib.parse.urlsplit(self.address.url)
         kinds: dict[str, type[http.client.HTTPConnection]] = {
             "http": http.client.HTTPConnection,
             "https": http.client.HTTPSConnection,
         }
         wrong = Invalid(f"{self.address.url!r} is not a server's address", "write it as http://127.0.0.1:8080")
         try:
+            parts = urllib.parse.urlsplit(self.address.url)
             port = parts.port
         except ValueError:
             raise wrong from None

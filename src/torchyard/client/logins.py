@@ -112,7 +112,10 @@ def _words(url: str, login: Login) -> str:
 
 
 def _key(url: str) -> str:
-    parts = urllib.parse.urlsplit(url)
+    try:
+        parts = urllib.parse.urlsplit(url)
+    except ValueError:
+        return url
     return f"{parts.scheme}://{parts.netloc}".lower()
 
 
@@ -141,9 +144,10 @@ def _write(known: dict[str, Login], env: Mapping[str, str]) -> None:
 
 @contextlib.contextmanager
 def _only_one(env: Mapping[str, str]) -> Iterator[None]:
-    folder = logins_file(env).parent
-    folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    path = logins_file(env).with_suffix(".lock")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Open for writing, since homes on NFS take no other exclusive lock.
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

@@ -42,9 +42,9 @@ def access_key(client_id: str, secret: str | None, secret_file: Path | None, url
     aim = _aim(url)
     if secret is not None:
         note("others see a --secret in the list of processes; --secret-file, stdin and the prompt hide it")
-        known = checked(secret, "secret", "--secret")
+        known = checked(os.fsencode(secret), "secret", "--secret")
     elif secret_file is not None:
-        known = checked(secret_file.read_text(), "secret", str(secret_file))
+        known = checked(secret_file.read_bytes(), "secret", str(secret_file))
     else:
         known = read_secret("secret")
     logins.with_key(aim, client_id, known)
