@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from torchyard.client.config import Config, config_file, load_config, save_config
+from torchyard.client.config import Config, change_config, config_file, load_config, save_config
 from torchyard.client.local import connect, crashed, running
 from torchyard.domain.errors import Invalid, Unauthorized, Unavailable
 from torchyard.settings import started_at
@@ -111,6 +111,13 @@ def test_settings_are_written_and_read(tmp_path: Path) -> None:
     assert load_config(env) == Config(url="http://x", project="vision")
     assert load_config({**env, "TORCHYARD_URL": "http://y"}).url == "http://y"
     assert list(config_file(env).parent.iterdir()) == [config_file(env)]
+
+
+def test_change_keeps_the_rest_and_nothing_of_the_environment(tmp_path: Path) -> None:
+    env = {"XDG_CONFIG_HOME": str(tmp_path), "TORCHYARD_URL": "http://y"}
+    save_config(Config(url="http://x", cluster="big"), env)
+    change_config(env, project="vision")
+    assert load_config({"XDG_CONFIG_HOME": str(tmp_path)}) == Config(url="http://x", project="vision", cluster="big")
 
 
 def test_no_settings_are_the_defaults(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from torchyard.domain.errors import Invalid
@@ -53,10 +53,10 @@ def save_config(config: Config, env: Mapping[str, str] = os.environ) -> Path:
     return path
 
 
-def use_server(url: str | None, env: Mapping[str, str] = os.environ) -> Path:
-    """Choose the server for good; None is this machine's own. The rest stays as it is in the file."""
+def change_config(env: Mapping[str, str] = os.environ, **changes: str | None) -> Path:
+    """Write some settings and leave the others as they are in the file: TORCHYARD_URL holds for now, not for good."""
     of_the_file = {name: value for name, value in env.items() if name != "TORCHYARD_URL"}
-    return save_config(replace(load_config(of_the_file), url=url), env)
+    return save_config(Config(**asdict(load_config(of_the_file)) | changes), env)
 
 
 def server_url(text: str) -> str:

@@ -22,9 +22,6 @@ from torchyard.policy.permissions import (
 from torchyard.store import access_rules, audit, claims, clusters, departments, projects, users, workloads
 from torchyard.store.access_rules import AccessRule
 
-OWNERS_RULE = 0
-"""Number of the rule that says what the owner may do. It is shown, and in no store."""
-
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -116,7 +113,7 @@ async def create_rule(yard: Yard, rule: AccessRule, actor: Actor) -> AccessRule:
 
 async def delete_rule(yard: Yard, rule_id: int, actor: Actor) -> None:
     """Take a role away; it counts from the next request on. Raises NotFound, Conflict (the owner's own)."""
-    if rule_id == OWNERS_RULE:
+    if rule_id == access_rules.OWNERS_RULE:
         raise Conflict("the owner of this server may do everything", "nobody can take that away")
 
     def change(connection: Connection) -> None:

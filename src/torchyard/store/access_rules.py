@@ -11,6 +11,9 @@ from torchyard.domain.errors import Conflict
 from torchyard.store.moments import from_text, to_text
 from torchyard.store.tables import access_rules as table
 
+OWNERS_RULE = 0
+"""Number of the rule that says what the server's owner may do. It is shown, and in no store."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRule:

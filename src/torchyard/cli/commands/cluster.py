@@ -1,14 +1,12 @@
 """List clusters and choose one. The choice is kept in the user's settings."""
 
-from dataclasses import replace
-
 import click
 
 from torchyard.cli.output import Column, age, output_options, show_rows
 from torchyard.cli.root import Guessing
 from torchyard.cli.session import Session
 from torchyard.client import org
-from torchyard.client.config import save_config
+from torchyard.client.config import change_config
 
 
 @click.group("cluster", cls=Guessing)
@@ -38,5 +36,5 @@ def choose(name: str) -> None:
     """Use this cluster where no --cluster says otherwise."""
     session = Session(cluster=name)
     org.cluster_id(session.server, name)
-    save_config(replace(session.config, cluster=name))
+    change_config(cluster=name)
     click.echo(f"cluster {name} is in use")

@@ -7,7 +7,7 @@ import click
 
 from torchyard.cli.output import as_text, fields, output_options, write
 from torchyard.cli.root import Guessing
-from torchyard.client.config import config_file, load_config, server_url, use_server
+from torchyard.client.config import change_config, config_file, load_config, server_url
 
 
 @click.group("config", cls=Guessing)
@@ -21,7 +21,7 @@ def change(cp_url: str | None) -> None:
     """Choose the server. TORCHYARD_URL wins over it."""
     if cp_url is None:
         raise click.UsageError("there is nothing to set: --cp-url URL")
-    path = use_server(server_url(cp_url) if cp_url else None)
+    path = change_config(url=server_url(cp_url) if cp_url else None)
     click.echo(f"written to {path}")
 
 

@@ -11,7 +11,7 @@ from torchyard.cli.output import note
 from torchyard.cli.root import Guessing
 from torchyard.cli.secret import checked, read_secret
 from torchyard.client import load_config, logins
-from torchyard.client.config import server_url, use_server
+from torchyard.client.config import change_config, server_url
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -76,7 +76,7 @@ def _aim(url: str | None) -> str:
 
 def _done(how: str, aim: str, url: str | None) -> None:
     if url:
-        use_server(aim)
+        change_config(url=aim)
     click.echo(f"logged in at {aim} {how}")
     if os.environ.get("TORCHYARD_TOKEN"):
         note("TORCHYARD_TOKEN is set and wins over this login")

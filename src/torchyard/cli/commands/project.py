@@ -1,7 +1,5 @@
 """Make projects, list them, choose one, give them quotas. The choice is kept in the user's settings."""
 
-from dataclasses import replace
-
 import click
 
 from torchyard.cli.output import Column, age, output_options, show_rows
@@ -9,7 +7,7 @@ from torchyard.cli.quota import COLUMNS, devices_of, new_quota_option, quota_opt
 from torchyard.cli.root import Guessing
 from torchyard.cli.session import Session
 from torchyard.client import org
-from torchyard.client.config import save_config
+from torchyard.client.config import change_config
 
 
 @click.group("project", cls=Guessing)
@@ -80,5 +78,5 @@ def choose(name: str) -> None:
     """Use this project where no -p says otherwise."""
     session = Session(project=name)
     org.project_id(session.server, name)
-    save_config(replace(session.config, project=name))
+    change_config(project=name)
     click.echo(f"project {name} is in use")

@@ -148,7 +148,7 @@ async def _rules(yard: Yard, user_id: str | None, filter_by: list[str]) -> list[
         assert owner is not None
         # Not in the store: nobody can take it away.
         implied = AccessRule(
-            id=access.OWNERS_RULE,
+            id=access_rules.OWNERS_RULE,
             user_id=owner.id,
             role_id=ROLES[0].id,
             scope_type="system",
