@@ -106,6 +106,29 @@ def test_key_that_was_deleted_says_so_in_one_line(guest: Yard, owner: Server, ke
     assert refused.count("\n") == 1
 
 
+def test_login_is_renewed_as_long_as_the_server_lets_it(guest: Yard, key: dict[str, str], url: str) -> None:
+    words = ("login", "access-key", "--client-id", key["clientId"], "--url", url)
+    guest.run(*words, stdin=key["clientSecret"])
+    first = guest.run("auth", "get-token").stdout
+
+    def age(**changes: str) -> None:
+        known = json.loads(tokens(guest).read_text())
+        tokens(guest).write_text(json.dumps({url: known[url] | {"until": 0} | changes}))
+
+    age()
+    second = guest.run("auth", "get-token").stdout
+    assert second != first
+    assert guest.run("auth", "get-token").stdout == second
+    guest.run("list")
+
+    age(refresh=first.strip())
+    refused = guest.run("list", code=1).stderr
+    again = f"log in again with `torchyard login access-key --client-id {key['clientId']} --url {url}`"
+    assert refused == f"torchyard: the login of {key['clientId']} at {url} is over: {again}\n"
+    guest.run(*words, stdin=key["clientSecret"])
+    guest.run("list")
+
+
 def test_what_is_set_in_the_environment_wins_and_is_told(guest: Yard, key: dict[str, str], url: str) -> None:
     words = ("login", "app", "--client-id", key["clientId"], "--url", url)
     env = guest.env | {"TORCHYARD_TOKEN": "t", "TORCHYARD_URL": "http://127.0.0.1:9"}
