@@ -10,6 +10,7 @@ from torchyard.control.yard import Yard
 from torchyard.domain.project import Cluster
 from torchyard.domain.spec import Kind
 from torchyard.policy.permissions import Action, Resource
+from torchyard.policy.queue import PRIORITIES, PRIORITY
 from torchyard.server.api.submissions import Id
 from torchyard.server.deps import YardNow, cluster_of, look, missing, places_of
 from torchyard.server.permit import SELF, somewhere
@@ -18,9 +19,6 @@ from torchyard.server.shapes import TENANT_ID, Json, moment
 router = APIRouter(tags=["catalogue"])
 storage = APIRouter(tags=["catalogue"])
 
-PRIORITIES = ("very-low", "low", "medium-low", "medium", "medium-high", "high", "very-high")
-"""The lowest first."""
-DEFAULT_PRIORITY = "low"
 CATEGORIES = {Kind.TRAINING: "Train", Kind.DISTRIBUTED: "Train", Kind.WORKSPACE: "Build"}
 POOL = "default"
 FOLDERS = "local-folders"
@@ -81,8 +79,8 @@ async def types() -> Response:
                     "group": "torchyard",
                     "categoryId": _id(category),
                     "categoryName": category,
-                    "priorityId": _id(DEFAULT_PRIORITY),
-                    "priorityName": DEFAULT_PRIORITY,
+                    "priorityId": _id(PRIORITY),
+                    "priorityName": PRIORITY,
                 }
                 for kind, category in CATEGORIES.items()
             ]

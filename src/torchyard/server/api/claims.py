@@ -18,7 +18,7 @@ from torchyard.server.api.submissions import Id, accepted
 from torchyard.server.body import Body
 from torchyard.server.deps import ActorNow, Limit, Offset, YardNow, cluster_of, look, places_of, project_of
 from torchyard.server.permit import in_project, somewhere, there
-from torchyard.server.shapes import DEPARTMENT_ID, Json, Places, model, moment
+from torchyard.server.shapes import Json, Places, model, moment
 
 router = APIRouter(prefix="/asset/datasource", tags=["claims"])
 
@@ -208,6 +208,7 @@ async def _entries(yard: Yard, actor: Actor, filters: Filters) -> list[Json]:
     seen = await access.visible_projects(yard, actor, Resource.DATA_SOURCES)
     if not _in_scope(filters, places):
         return []
+    department = filters.department_id
     wanted = {identity for text in filters.asset_ids for identity in text.split(",")}
     found = await claims.listing(yard, project)
     return [
@@ -215,6 +216,7 @@ async def _entries(yard: Yard, actor: Actor, filters: Filters) -> list[Json]:
         for claim in found
         if filters.name in (None, claim.name)
         and (seen is None or claim.project in seen)
+        and department in (None, places.department(claim.project).id)
         and (not wanted or claim.id in wanted)
     ]
 
@@ -224,9 +226,7 @@ def _in_scope(filters: Filters, places: Places) -> bool:
     if filters.scope not in (None, "project") and not filters.include_descendants:
         return False
     clusters = {cluster.id for cluster in places.clusters.values()}
-    return filters.department_id in (None, DEPARTMENT_ID) and (
-        filters.cluster_id is None or filters.cluster_id in clusters
-    )
+    return filters.cluster_id is None or filters.cluster_id in clusters
 
 
 def _history(c: Claim) -> list[Json]:
@@ -255,7 +255,7 @@ def _claim(c: Claim, places: Places, users: tuple[Workload, ...] | None) -> Json
             "scope": "project",
             "projectId": int(project_id) if project_id else None,
             "projectName": c.project,
-            "departmentId": DEPARTMENT_ID,
+            "departmentId": places.department(c.project).id,
             "clusterId": cluster.id if cluster else None,
             "private": False,
             "description": c.description,
