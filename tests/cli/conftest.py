@@ -90,3 +90,30 @@ def guest(owner_env: dict[str, str], tmp_path: Path) -> Yard:
 def python(words: Sequence[str], **options: object) -> subprocess.CompletedProcess[str]:
     """Run Python with these words."""
     return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment of a server that is started by the first command and stopped at the end."""
+    home = tmp_path_factory.mktemp("yard")
+    env = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("TORCHYARD_", "XDG_"))},
+        "HOME": str(home),
+        "TORCHYARD_DATA": str(home / "data"),
+        "TORCHYARD_LOCK_DIR": str(home / "locks"),
+        "TORCHYARD_CPU_SLOTS": "4",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    yield env
+    subprocess.run([*TORCHYARD, "server", "stop"], env=env, check=True, timeout=SECONDS, capture_output=True)
+
+
+@pytest.fixture
+def yard(server: dict[str, str], tmp_path: Path) -> Yard:
+    """The server, and an empty folder to run things in."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return Yard(server, folder, _NUMBERS)
+
+
+_NUMBERS: list[int] = []

@@ -4,44 +4,14 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cli.yard import SECONDS, TORCHYARD, Yard, in_terminal, wait_until
+from tests.cli.yard import SECONDS, Yard, in_terminal, wait_until
 
 from torchyard.client.local import running
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The environment of a server that is started by the first command and stopped at the end."""
-    home = tmp_path_factory.mktemp("yard")
-    env = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("TORCHYARD_", "XDG_"))},
-        "HOME": str(home),
-        "TORCHYARD_DATA": str(home / "data"),
-        "TORCHYARD_LOCK_DIR": str(home / "locks"),
-        "TORCHYARD_CPU_SLOTS": "4",
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-    }
-    yield env
-    subprocess.run([*TORCHYARD, "server", "stop"], env=env, check=True, timeout=SECONDS, capture_output=True)
-
-
-@pytest.fixture
-def yard(server: dict[str, str], tmp_path: Path) -> Yard:
-    """The server, and an empty folder to run things in."""
-    folder = tmp_path / "work"
-    folder.mkdir()
-    return Yard(server, folder, _NUMBERS)
-
-
-_NUMBERS: list[int] = []
 
 
 def shell(script: str) -> list[str]:

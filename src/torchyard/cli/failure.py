@@ -5,17 +5,22 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextvars import ContextVar
 
 import click
 
 from torchyard.domain.errors import Conflict, InUse, Invalid, NotFound, TooLarge, TorchyardError
 
 BAD_INPUT, FAILED, OWN, INTERRUPTED = 2, 1, 125, 130
+TRACED: ContextVar[bool] = ContextVar("traced", default=False)
+"""Somebody asked by `--debug` or TORCHYARD_DEBUG where errors come from."""
 _FOLLOWERS = (["run"], ["wait"], ["workload", "wait"])
 
 
 def report(error: Exception, words: Sequence[str]) -> int:
     """Say what went wrong and answer the exit code."""
+    if TRACED.get() or os.environ.get("TORCHYARD_DEBUG"):
+        traceback.print_exception(error)
     own = any(list(words[: len(names)]) == names for names in _FOLLOWERS)
     match error:
         case click.exceptions.Exit():
@@ -45,11 +50,9 @@ def report(error: Exception, words: Sequence[str]) -> int:
         case OSError():
             say(f"{error.filename}: {error.strerror}" if error.filename else str(error))
             return OWN if own else FAILED
-    if os.environ.get("TORCHYARD_DEBUG"):
-        traceback.print_exception(error)
     say(
         f"something went wrong inside torchyard: {type(error).__name__}: {error}",
-        "TORCHYARD_DEBUG=1 shows where; please report it",
+        "--debug shows where; please report it",
     )
     return OWN if own else FAILED
 

@@ -12,13 +12,18 @@ from torchyard import __version__
 
 SECTIONS = (
     ("Train", ("run", "training", "pytorch", "render")),
-    ("Watch", ("list", "describe", "logs", "explain", "wait", "exec", "bash")),
+    ("Watch", ("list", "describe", "logs", "explain", "wait", "exec", "bash", "attach", "port-forward")),
     ("Change", ("stop", "resume", "delete", "workload")),
     ("Data", ("checkpoint", "pvc")),
-    ("Places", ("project", "department", "cluster", "node", "config", "ui", "server", "version")),
+    (
+        "Places",
+        ("project", "department", "cluster", "node", "nodepool", "config", "ui", "server", "completion", "version"),
+    ),
     ("People", ("login", "logout", "whoami", "auth", "access-key", "user")),
 )
 ALIASES = {"suspend": "stop"}
+COMPLETING = "_TORCHYARD_COMPLETE"
+"""Set by the shell's script while it completes."""
 COMMANDS = Path(__file__).parent / "commands"
 
 _HEAD = """\
@@ -31,6 +36,7 @@ Distributed PyTorch training on this machine: described once, watched, restarted
 _FOOT = """
 Options:
   --version   what is installed
+  --debug     show where an error comes from; every command takes it
   --help      this text; `torchyard COMMAND --help` for one command
 """
 
@@ -38,10 +44,11 @@ Options:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line; the answer is its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if not words or words[0] in ("--help", "-h", "help"):
+    first = words[0] if words else "" if COMPLETING in os.environ else "help"
+    if first in ("--help", "-h", "help"):
         sys.stdout.write(help_text())
         return 0
-    if words[0] == "--version":
+    if first == "--version":
         sys.stdout.write(f"torchyard {__version__}\n")
         return 0
     return _run(words)
@@ -62,9 +69,10 @@ def help_text() -> str:
     placed = {name for _, names in SECTIONS for name in names}
     others = tuple(name for name in command_names() if name not in placed)
     sections = (*SECTIONS, ("More", others)) if others else SECTIONS
+    width = max(len(name) for _, names in sections for name in names)
     parts = [_HEAD]
     for title, names in sections:
-        rows = [f"  {name:<11} {first_sentence(name)}\n" for name in names]
+        rows = [f"  {name:<{width}} {first_sentence(name)}\n" for name in names]
         parts.append(f"\n{title}:\n" + "".join(rows))
     return "".join(parts) + _FOOT
 
@@ -78,6 +86,7 @@ def first_sentence(name: str) -> str:
 def _run(words: list[str]) -> int:
     from torchyard.cli import failure
 
+    failure.TRACED.set(False)
     try:
         from torchyard.cli.root import root
 

@@ -2,10 +2,12 @@
 
 import difflib
 import importlib
+import os
 
 import click
 
-from torchyard.cli.main import ALIASES, command_names, help_text, module_name
+from torchyard.cli import failure
+from torchyard.cli.main import ALIASES, COMPLETING, command_names, help_text, module_name
 
 
 class Guessing(click.Group):
@@ -33,10 +35,42 @@ class Root(Guessing):
             return None
         command = importlib.import_module(f"torchyard.cli.commands.{module_name(name)}").command
         assert isinstance(command, click.Command)
+        traceable(command)
+        if COMPLETING in os.environ:
+            from torchyard.cli import complete
+
+            complete.teach(command, (name,))
         return command
 
     def get_help(self, ctx: click.Context) -> str:
         return help_text().rstrip("\n")
 
 
-root = Root(name="torchyard", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+def traceable(command: click.Command) -> None:
+    """`--debug`, on every command: an error shows where it comes from."""
+    if isinstance(command, click.Group):
+        for each in command.commands.values():
+            traceable(each)
+    elif all(param.name != "debug" for param in command.params):
+        command.params.append(_DEBUG)
+
+
+def _trace(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        failure.TRACED.set(True)
+
+
+_DEBUG = click.Option(
+    ["--debug"],
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_trace,
+    help="Show where an error comes from.",
+)
+
+root = Root(
+    name="torchyard",
+    params=[_DEBUG],
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)

@@ -67,6 +67,7 @@ class Server:
     def __init__(self, locate: Callable[[], Address]) -> None:
         self._locate = locate
         self.address = locate()
+        self.patience = ANSWER_SECONDS
         self._kept: http.client.HTTPConnection | None = None
 
     def get(self, path: str, /, **query: object) -> Any:
@@ -182,7 +183,7 @@ class Server:
             raise wrong from None
         if parts.scheme not in kinds or not parts.hostname:
             raise wrong
-        return kinds[parts.scheme](parts.hostname, port, timeout=ANSWER_SECONDS)
+        return kinds[parts.scheme](parts.hostname, port, timeout=self.patience)
 
     def authorization(self) -> dict[str, str]:
         """The header that lets us in, with a token that is good for now."""

@@ -53,6 +53,12 @@ def nodes(server: Server) -> list[Row]:
     return answer
 
 
+def node_pools(server: Server) -> list[Row]:
+    """All node pools."""
+    answer: list[Row] = server.get("/node-pools")["nodepools"]
+    return answer
+
+
 def me(server: Server) -> Row:
     """Who we are to the server."""
     answer: Row = server.get("/me")

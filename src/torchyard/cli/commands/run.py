@@ -43,7 +43,7 @@ class RunCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         given = list(args)
-        if not given:
+        if not given and not ctx.resilient_parsing:
             raise click.UsageError("there is nothing to run: name a script, a spec file, or `-- COMMAND`", ctx)
         rest = super().parse_args(ctx, list(args))
         words = ctx.params["words"]

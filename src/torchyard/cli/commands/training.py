@@ -11,11 +11,13 @@ import click
 from torchyard.cli import target
 from torchyard.cli.body import Sectioned, collect, options, with_master
 from torchyard.cli.commands import list as listing
+from torchyard.cli.commands.attach import command as attach
 from torchyard.cli.commands.bash import command as bash
 from torchyard.cli.commands.delete import command as delete
 from torchyard.cli.commands.describe import command as describe
 from torchyard.cli.commands.exec import command as execute
 from torchyard.cli.commands.logs import command as logs
+from torchyard.cli.commands.port_forward import command as port_forward
 from torchyard.cli.commands.resume import command as resume
 from torchyard.cli.commands.stop import command as stop
 from torchyard.cli.flags import SECTIONS, Section
@@ -89,6 +91,8 @@ def verbs(kind: str, sections: Sequence[Section]) -> dict[str, click.Command]:
         "logs": logs,
         "exec": execute,
         "bash": bash,
+        "attach": attach,
+        "port-forward": port_forward,
         "suspend": stop,
         "resume": resume,
         "delete": delete,

@@ -5,6 +5,7 @@ import os
 import click
 
 from torchyard.cli import specfile, target
+from torchyard.cli.commands.attach import command as attach
 from torchyard.cli.commands.bash import command as bash
 from torchyard.cli.commands.delete import command as delete
 from torchyard.cli.commands.describe import command as describe
@@ -12,6 +13,7 @@ from torchyard.cli.commands.exec import command as execute
 from torchyard.cli.commands.explain import command as explain
 from torchyard.cli.commands.list import command as listing
 from torchyard.cli.commands.logs import command as logs
+from torchyard.cli.commands.port_forward import command as port_forward
 from torchyard.cli.commands.resume import command as resume
 from torchyard.cli.commands.stop import command as stop
 from torchyard.cli.commands.wait import command as wait
@@ -43,6 +45,6 @@ def submit(file: str, name: str | None, project: str | None) -> None:
     tell(send(submission), click.echo)
 
 
-for each in (listing, describe, logs, execute, bash, wait, stop, resume, delete, explain):
+for each in (listing, describe, logs, execute, bash, attach, port_forward, wait, stop, resume, delete, explain):
     command.add_command(each)
 command.add_command(stop, "suspend")
